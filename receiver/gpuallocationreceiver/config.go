@@ -41,6 +41,13 @@ type Config struct {
 	// NodeInfo is what else decides about gpu.node.info.
 	NodeInfo NodeInfoConfig `mapstructure:"node_info"`
 
+	// Sharing are the schedulers that share boards among pods, and write that on the pods:
+	// sharing.Names. It needs the Kubernetes API.
+	Sharing []string `mapstructure:"sharing"`
+
+	// ReservationNamespaces are those of pods that hold boards for others, with kai.
+	ReservationNamespaces []string `mapstructure:"reservation_namespaces"`
+
 	// DRA is what is held through ResourceClaims. It needs the Kubernetes API.
 	DRA DRAConfig `mapstructure:"dra"`
 
@@ -165,6 +172,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	c.validateNodeInfo(refuse)
+	c.validateSharing(refuse)
 	return errors.Join(errs...)
 }
 

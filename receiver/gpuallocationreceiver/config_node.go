@@ -49,7 +49,7 @@ func (c *NodeInfoConfig) given() map[string]struct{ attribute, value string } {
 func (c *Config) nodeReader() snapshot.NodeReader {
 	r := snapshot.NodeReader{
 		CapacityLabel: c.NodeInfo.CapacityTypeLabel, PoolLabel: c.NodeInfo.NodePoolLabel,
-		Labels: c.NodeLabels, Given: map[string]string{},
+		Labels: c.NodeLabels, Given: map[string]string{}, Schedulers: c.schedulers(),
 	}
 	for _, g := range c.NodeInfo.given() {
 		if g.value != "" {

@@ -26,6 +26,8 @@ func TestLoadConfig(t *testing.T) {
 			Config: k8sclient.Config{AuthType: k8sclient.ServiceAccount},
 			DRA:    DRAConfig{Enabled: true, Drivers: []string{"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"}},
 
+			ReservationNamespaces: []string{"kai-resource-reservation", "runai-reservation"},
+
 			Socket:             "/var/lib/kubelet/pod-resources/kubelet.sock",
 			NodeName:           "node-a",
 			PollInterval:       5 * time.Second,
@@ -46,6 +48,7 @@ func TestLoadConfig(t *testing.T) {
 				HostType: "dgx-h100", Region: "eu-north1", CapacityType: "reserved", NodePool: "lab",
 				Labels: map[string]string{"example.com/owner": "ml"},
 			},
+			Sharing: []string{"hami", "kai"}, ReservationNamespaces: []string{"gpu-reservations"},
 			Socket:             "/var/lib/k0s/kubelet/pod-resources/kubelet.sock",
 			NodeName:           "node-b",
 			PodNamespace:       "monitoring",
@@ -115,6 +118,11 @@ func TestValidate(t *testing.T) {
 		"region of two lines":  {func(c *Config) { c.NodeInfo.Region = "a\nb" }, []string{"node_info::region:", "printable"}},
 		"given without a key":  {func(c *Config) { c.NodeInfo.Labels = map[string]string{"": "x"} }, []string{"node_info::labels:", "example.com/pool"}},
 		"given without value":  {func(c *Config) { c.NodeInfo.Labels = map[string]string{"team": ""} }, []string{"node_info::labels::team:", "price rules"}},
+		"no scheduler":         {func(c *Config) { c.Sharing = []string{"hami", "slurm"} }, []string{"sharing::1:", "hami, volcano, koordinator, kai"}},
+		"scheduler again":      {func(c *Config) { c.Sharing = []string{"kai", "kai"} }, []string{"sharing::1:", "remove"}},
+		"sharing without API":  {func(c *Config) { c.Sharing, c.AuthType = []string{"kai"}, k8sclient.None }, []string{"sharing:", "auth_type"}},
+		"no reservations":      {func(c *Config) { c.Sharing, c.ReservationNamespaces = []string{"kai"}, nil }, []string{"reservation_namespaces:", "defaults"}},
+		"no namespace":         {func(c *Config) { c.ReservationNamespaces = []string{"a/b"} }, []string{"reservation_namespaces::0:"}},
 		"everything at a time": {func(c *Config) { *c = Config{} }, []string{"socket:", "node_name:", "poll_interval:", "timeout:", "resource_names:"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,6 +34,8 @@ func createDefaultConfig() component.Config {
 			Enabled: true,
 			Drivers: []string{"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
 		},
+		ReservationNamespaces: []string{"kai-resource-reservation", "runai-reservation"},
+
 		Socket:             defaultSocket,
 		PollInterval:       5 * time.Second,
 		CollectionInterval: 15 * time.Second,

@@ -11,6 +11,7 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/sharing"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/complete"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
@@ -21,9 +22,11 @@ type poller struct {
 	r       *allocationReceiver
 	builder snapshot.Builder
 	causes  logonce.Causes
-	failing bool // the last call of List failed, and this was logged
-	there   bool // the kubelet's socket was there once
-	judge   complete.Judge
+	// unusable are the pods with annotations that cannot be used.
+	unusable logonce.Causes
+	failing  bool // the last call of List failed, and this was logged
+	there    bool // the kubelet's socket was there once
+	judge    complete.Judge
 
 	allocatable   *podresources.AllocatableResourcesResponse // the last answer
 	allocatableAt time.Time                                  // when it was given
@@ -160,6 +163,13 @@ func (p *poller) reportOdd(s *snapshot.Snapshot, tl *snapshot.Tally, v snapshot.
 	warn("devices_limit", "the kubelet lists more devices than max_devices allows: the rest is left out", tl.Refused[snapshot.DevicesLimit])
 	warn("shares", "the kubelet did not list the replicas of shared devices: shares are computed from those that are held", tl.SharesAssumed)
 	warn("contested", "the kubelet lists devices under several containers at once, as kubelets before 1.34 do with pods that are finished: each is emitted", s.States.Contested)
+	for _, u := range tl.Unusable {
+		if p.unusable.First(u.Scheduler+" "+u.Pod.String()+" "+sharing.Problem(u.Err), s.At) {
+			p.r.logger.Warn("what a scheduler wrote on a pod cannot be used: which board it has is not known",
+				zap.String("scheduler", u.Scheduler), zap.String("k8s.namespace.name", u.Pod.Namespace),
+				zap.String("k8s.pod.name", u.Pod.Name), zap.String("cause", u.Err.Error()))
+		}
+	}
 	if !v.DRA {
 		warn("dra", "containers own GPUs through ResourceClaims (DRA): they have no gpu.allocation, since the Kubernetes API is not read for them (dra::enabled, auth_type)", s.States.UnresolvedDRA)
 	}

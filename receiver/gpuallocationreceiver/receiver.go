@@ -22,7 +22,6 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/complete"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
@@ -111,7 +110,7 @@ func machineName() string {
 
 // Start begins to ask. A kubelet that is not there is no error: it may come.
 func (r *allocationReceiver) Start(context.Context, component.Host) error {
-	resources, err := resourcenames.New(r.cfg.ResourceNames)
+	resources, err := r.cfg.resources()
 	if err != nil {
 		return err
 	}
@@ -152,6 +151,7 @@ func (r *allocationReceiver) connect() error {
 	}
 	api, err := kubeapi.New(kubeapi.Config{
 		Node: r.cfg.NodeName, Read: r.reader, DRA: r.cfg.DRA.Enabled, Drivers: r.cfg.DRA.drivers(), MaxDevices: r.cfg.MaxDevices,
+		Sharing: r.cfg.sharingReader(),
 	}, client, kubeapi.Telemetry{Count: r.tel.asked, Logger: r.logger}, r.emitNow)
 	if err != nil {
 		return err

@@ -168,6 +168,13 @@ func (s *script) set(f func(*script)) {
 
 func (s *script) Close() {}
 
+// polls is how often it was asked.
+func (s *script) polls() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
 func (s *script) Ask(ctx context.Context) kubelet.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

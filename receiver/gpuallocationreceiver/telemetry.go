@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/sharing"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
@@ -84,6 +85,10 @@ func (t *telemetry) counted(ctx context.Context, tl *snapshot.Tally) {
 		if n > 0 {
 			t.builder.GpuAllocationEntriesRefused.Add(ctx, int64(n), with("reason", snapshot.Reason(r).String()))
 		}
+	}
+	for _, u := range tl.Unusable {
+		t.builder.GpuAllocationAnnotationsUnusable.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
+			attribute.String("scheduler", u.Scheduler), attribute.String("problem", sharing.Problem(u.Err)))))
 	}
 	if tl.SharesAssumed > 0 {
 		t.builder.GpuAllocationSharesAssumed.Add(ctx, int64(tl.SharesAssumed))

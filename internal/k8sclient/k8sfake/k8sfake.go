@@ -23,6 +23,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,6 +37,8 @@ var kinds = map[string]schema.GroupVersionKind{
 	"pods":           corev1.SchemeGroupVersion.WithKind("Pod"),
 	"resourceslices": resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"),
 	"resourceclaims": resourcev1.SchemeGroupVersion.WithKind("ResourceClaim"),
+	// Koordinator's, of a custom resource: objects are unstructured.
+	"devices": {Group: "scheduling.koordinator.sh", Version: "v1alpha1", Kind: "Device"},
 }
 
 // API is the server. Its methods may be called at any time.
@@ -162,7 +165,10 @@ func (a *API) Send(kind, what string, object any) {
 }
 
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, path, _ := strings.Cut(r.URL.Path, "/v1/")
+	_, path, ok := strings.Cut(r.URL.Path, "/v1/")
+	if !ok {
+		_, path, _ = strings.Cut(r.URL.Path, "/v1alpha1/")
+	}
 	parts, namespace, name := strings.Split(path, "/"), "", ""
 	if len(parts) > 2 && parts[0] == "namespaces" {
 		namespace, parts = parts[1], parts[2:]
@@ -248,6 +254,15 @@ func typed(kind string, o runtime.Object) runtime.Object {
 func listOf(kind string, objects []runtime.Object) runtime.Object {
 	gvk := kinds[kind]
 	gvk.Kind += "List"
+	if !scheme.Scheme.Recognizes(gvk) {
+		list := &unstructured.UnstructuredList{}
+		for _, o := range objects {
+			list.Items = append(list.Items, *o.(*unstructured.Unstructured))
+		}
+		list.SetGroupVersionKind(gvk)
+		list.SetResourceVersion("1")
+		return list
+	}
 	list, err := scheme.Scheme.New(gvk)
 	if err == nil {
 		err = meta.SetList(list, objects)
@@ -260,8 +275,18 @@ func listOf(kind string, objects []runtime.Object) runtime.Object {
 	return list
 }
 
-// send writes an object as the components' clients prefer it: as protobuf.
+// send writes an object as the components' clients prefer it: as protobuf, and those of
+// custom resources as JSON.
 func send(w http.ResponseWriter, r *http.Request, object runtime.Object) {
+	if custom, ok := object.(interface{ MarshalJSON() ([]byte, error) }); ok {
+		text, err := custom.MarshalJSON()
+		if err != nil {
+			panic(err) // a test set an object without a kind
+		}
+		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+		_, _ = w.Write(text)
+		return
+	}
 	if !strings.HasPrefix(r.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
 		fail(w, http.StatusNotAcceptable)
 		return

@@ -27,6 +27,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8swatch"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/sharing"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/dra"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
 )
@@ -42,6 +43,7 @@ type Config struct {
 	DRA        bool            // ResourceSlices and ResourceClaims too
 	Drivers    map[string]bool // of DRA, those of GPUs
 	MaxDevices int             // of ResourceSlices
+	Sharing    *sharing.Reader // nil: pods are not read
 }
 
 // Telemetry reports how requests end.
@@ -67,6 +69,7 @@ type API struct {
 	node      atomic.Pointer[snapshot.Node] // nil: not known
 	pools     atomic.Pointer[dra.Pools]     // nil: never listed
 	claims    *claims                       // nil without DRA
+	shared    *shared                       // nil where no scheduler shares boards
 	created   time.Time
 	notServed atomic.Bool // resource.k8s.io/v1, by its last answer
 }
@@ -81,6 +84,9 @@ func New(cfg Config, client *rest.Config, tel Telemetry, emit func()) (*API, err
 		return nil, err
 	}
 	if k.core, err = corev1client.NewForConfigAndClient(client, k.http); err != nil {
+		return nil, err
+	}
+	if k.shared, err = newShared(cfg, client, k.http, k.core, tel, k.signal); err != nil {
 		return nil, err
 	}
 	if cfg.DRA {
@@ -101,6 +107,7 @@ func (k *API) Start(ctx context.Context, work *sync.WaitGroup) {
 	work.Go(func() {
 		k.followNode(ctx)
 	})
+	k.shared.start(ctx, work)
 	if k.resource == nil {
 		return
 	}
@@ -134,9 +141,13 @@ func (k *API) nodeChanged() {
 	if (was == nil) != (is == nil) || was != nil && !was.Equal(is) {
 		k.emit()
 	}
-	if was.Sharing() != is.Sharing() {
+	if was.Sharing() != is.Sharing() || k.shared != nil && !sameBoards(was, is) {
 		k.signal()
 	}
+}
+
+func sameBoards(a, b *snapshot.Node) bool {
+	return a == b || a != nil && b != nil && a.SameBoards(b)
 }
 
 func (k *API) followSlices(ctx context.Context) {
@@ -196,6 +207,7 @@ func (k *API) View(now time.Time) snapshot.View {
 		return snapshot.View{}
 	}
 	v := snapshot.View{Node: k.node.Load(), Pools: k.pools.Load()}
+	v.Shared = k.shared.view(v.Node)
 	if k.claims != nil {
 		v.DRA, v.Claims = true, *k.claims.read.Load()
 	}
@@ -234,6 +246,12 @@ func (k *API) Ages(now time.Time) map[string]time.Duration {
 	ages[string(nodeObject)] = age(k.nodes.AsOf)
 	if k.resource != nil && !k.notServed.Load() {
 		ages[string(resourceSlices)] = age(k.slices.AsOf)
+	}
+	if k.shared != nil {
+		ages[string(podObject)] = age(k.shared.pods.AsOf)
+		if k.shared.devices != nil {
+			ages[string(deviceObject)] = age(k.shared.devices.AsOf)
+		}
 	}
 	return ages
 }

@@ -14,6 +14,8 @@ const (
 	nodeObject     object = "node"
 	resourceSlices object = "resource_slices"
 	resourceClaims object = "resource_claims"
+	podObject      object = "pods"
+	deviceObject   object = "koordinator_devices"
 )
 
 // Results that only the requests about claims have.
@@ -27,6 +29,8 @@ var rights = map[object]string{
 	nodeObject:     "list and watch on nodes",
 	resourceSlices: "list and watch on resourceslices in resource.k8s.io",
 	resourceClaims: "get on resourceclaims in resource.k8s.io",
+	podObject:      "list and watch on pods",
+	deviceObject:   "list and watch on devices in scheduling.koordinator.sh",
 }
 
 // without states what is missing without each kind of object.
@@ -34,6 +38,8 @@ var without = map[object]string{
 	nodeObject:     "the node's object cannot be read: gpu.node.schedulable, gpu.node.mig.reconfiguring and gpu.node.info stop when what is known is too old, and MPS appears as time-slicing",
 	resourceSlices: "the node's ResourceSlices cannot be read: devices of DRA are as they were last listed, or have no gpu.allocation where they never were",
 	resourceClaims: "ResourceClaims cannot be read: it is not known whether their devices are held or only looked at, they have no gpu.allocation and are not free",
+	podObject:      "the node's pods cannot be read: what schedulers that share boards wrote on them is as it was last listed, or their boards have no known owner",
+	deviceObject:   "the node's boards cannot be read from Koordinator: its pods are not resolved where they never were",
 }
 
 func remedy(kind string, r k8sclient.Result) string {
@@ -41,6 +47,9 @@ func remedy(kind string, r k8sclient.Result) string {
 	case k8sclient.ResultDenied:
 		return "let the service account " + rights[object(kind)] + " (ClusterRole and ClusterRoleBinding)"
 	case k8sclient.ResultNotServed:
+		if object(kind) == deviceObject {
+			return "the cluster does not serve scheduling.koordinator.sh/v1alpha1: take koordinator out of sharing, or install Koordinator's CustomResourceDefinitions"
+		}
 		return "the cluster does not serve resource.k8s.io/v1, as Kubernetes 1.34 and newer do: nothing is missing if DRA is not used; dra::enabled: false stops the requests"
 	case resultNotFound, resultOther:
 		return "the kubelet lists a claim that was deleted or created again: it is requested again; check the kubelet's log if this persists"

@@ -25,16 +25,17 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                       metric.Meter
-	mu                          sync.Mutex
-	registrations               []metric.Registration
-	GpuAllocationAPIAge         metric.Float64ObservableGauge
-	GpuAllocationAPIRequests    metric.Int64Counter
-	GpuAllocationCalls          metric.Int64Counter
-	GpuAllocationDevices        metric.Int64ObservableUpDownCounter
-	GpuAllocationEntriesRefused metric.Int64Counter
-	GpuAllocationSharesAssumed  metric.Int64Counter
-	GpuAllocationSnapshotAge    metric.Float64ObservableGauge
+	meter                            metric.Meter
+	mu                               sync.Mutex
+	registrations                    []metric.Registration
+	GpuAllocationAnnotationsUnusable metric.Int64Counter
+	GpuAllocationAPIAge              metric.Float64ObservableGauge
+	GpuAllocationAPIRequests         metric.Int64Counter
+	GpuAllocationCalls               metric.Int64Counter
+	GpuAllocationDevices             metric.Int64ObservableUpDownCounter
+	GpuAllocationEntriesRefused      metric.Int64Counter
+	GpuAllocationSharesAssumed       metric.Int64Counter
+	GpuAllocationSnapshotAge         metric.Float64ObservableGauge
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -131,6 +132,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.GpuAllocationAnnotationsUnusable, err = builder.meter.Int64Counter(
+		"otelcol_gpu_allocation_annotations_unusable",
+		metric.WithDescription("Pods and containers of a scheduler that shares boards of which it is not known what they were given, by problem. They count again with every answer of the kubelet. [Development]"),
+		metric.WithUnit("{owner}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.GpuAllocationAPIAge, err = builder.meter.Float64ObservableGauge(
 		"otelcol_gpu_allocation_api_age",
 		metric.WithDescription("Age of what is known from the Kubernetes API, by object; 0 while a watch is open, the time since the start if nothing was ever listed. Absent if the API is not used. [Development]"),

@@ -32,10 +32,14 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.GpuAllocationAnnotationsUnusable.Add(context.Background(), 1)
 	tb.GpuAllocationAPIRequests.Add(context.Background(), 1)
 	tb.GpuAllocationCalls.Add(context.Background(), 1)
 	tb.GpuAllocationEntriesRefused.Add(context.Background(), 1)
 	tb.GpuAllocationSharesAssumed.Add(context.Background(), 1)
+	AssertEqualGpuAllocationAnnotationsUnusable(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuAllocationAPIAge(t, testTel,
 		[]metricdata.DataPoint[float64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

@@ -83,6 +83,21 @@ func Object(unschedulable bool, labels ...string) *corev1.Node {
 	return n
 }
 
+// Annotated is a pod with one container, main; labels are pairs of key and value.
+func Annotated(namespace, name string, annotations map[string]string, labels ...string) *corev1.Pod {
+	p := &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, ResourceVersion: "1", Annotations: annotations, Labels: map[string]string{},
+		},
+		Spec: corev1.PodSpec{NodeName: "node-a", Containers: []corev1.Container{{Name: "main"}}},
+	}
+	for i := 0; i < len(labels); i += 2 {
+		p.Labels[labels[i]] = labels[i+1]
+	}
+	return p
+}
+
 // Lines renders metrics, one line per point: owner, hw.id, value, resource,
 // sharing, resolved.
 func Lines(md pmetric.Metrics) []string {

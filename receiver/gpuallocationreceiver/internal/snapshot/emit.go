@@ -126,7 +126,7 @@ func (a *allocation) put(p pmetric.NumberDataPoint, at pcommon.Timestamp) {
 	p.SetTimestamp(at)
 	p.SetDoubleValue(a.share)
 	attrs := p.Attributes()
-	attrs.EnsureCapacity(8)
+	attrs.EnsureCapacity(10)
 	attrs.PutStr(names.HwID, a.hwID)
 	attrs.PutStr(names.K8sResourceName, a.resource)
 	attrs.PutStr(names.GPUAttributionSource, a.source)
@@ -138,5 +138,11 @@ func (a *allocation) put(p pmetric.NumberDataPoint, at pcommon.Timestamp) {
 		if known.value != "" {
 			attrs.PutStr(known.key, known.value)
 		}
+	}
+	if a.part > 0 {
+		attrs.PutDouble(names.GPUAllocationShare, a.part)
+	}
+	if a.cores > 0 {
+		attrs.PutDouble(names.GPUAllocationShareCores, a.cores)
 	}
 }

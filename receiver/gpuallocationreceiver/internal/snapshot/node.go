@@ -4,7 +4,9 @@
 package snapshot
 
 import (
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/sharing"
 )
 
 // Labels of a node.
@@ -19,6 +22,7 @@ const (
 	labelMIGState   = "nvidia.com/mig.config.state"               // NVIDIA's MIG manager
 	labelSharing    = "nvidia.com/gpu.sharing-strategy"           // GPU feature discovery
 	labelGKESharing = "cloud.google.com/gke-gpu-sharing-strategy" // GKE
+	labelMemory     = "nvidia.com/gpu.memory"                     // GPU feature discovery
 )
 
 // Node is what is kept of the node's object.
@@ -30,12 +34,28 @@ type Node struct {
 	mps                   bool   // replicas are shared by MPS
 	info                  info   // without what a person has acknowledged
 	cleared               string // the annotation health.ClearedAnnotation, not checked
+	memory                int64  // of each board in MiB; 0: not known
+	boards                map[string]sharing.Boards
 }
 
 // Equal reports whether both are the same.
 func (s *Node) Equal(o *Node) bool {
 	return s.schedulable == o.schedulable && s.reconfiguring == o.reconfiguring && s.hasMIG == o.hasMIG &&
-		s.mps == o.mps && s.cleared == o.cleared && slices.Equal(s.info, o.info)
+		s.mps == o.mps && s.cleared == o.cleared && slices.Equal(s.info, o.info) && s.SameBoards(o)
+}
+
+// SameBoards reports whether both have the same boards for schedulers that share them.
+func (s *Node) SameBoards(o *Node) bool {
+	return s.memory == o.memory && maps.EqualFunc(s.boards, o.boards, maps.Equal[sharing.Boards, sharing.Boards])
+}
+
+// Boards are those of the node for schedulers that share them, and the memory of each in
+// MiB, 0 where it is not known.
+func (s *Node) Boards() (map[string]sharing.Boards, int64) {
+	if s == nil {
+		return nil, 0
+	}
+	return s.boards, s.memory
 }
 
 // Keep is the Node of an object, false where it is of another kind.
@@ -49,6 +69,17 @@ func (r *NodeReader) Keep(obj any) (Node, bool) {
 		mps:         node.Labels[labelSharing] == "mps" || node.Labels[labelGKESharing] == "mps",
 	}
 	s.info = r.info(node)
+	for _, scheduler := range r.Schedulers {
+		if boards := scheduler.Boards(node); len(boards) > 0 {
+			if s.boards == nil {
+				s.boards = map[string]sharing.Boards{}
+			}
+			s.boards[scheduler.Name] = boards
+		}
+	}
+	if memory, err := strconv.ParseInt(node.Labels[labelMemory], 10, 32); err == nil && memory > 0 {
+		s.memory = memory
+	}
 	s.cleared = node.Annotations[health.ClearedAnnotation]
 	if longest := health.MaxCleared + 1; len(s.cleared) > longest {
 		s.cleared = s.cleared[:longest] // too long in any case

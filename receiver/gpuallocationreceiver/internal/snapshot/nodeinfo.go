@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/sharing"
 )
 
 // Labels of a node that gpu.node.info is made of.
@@ -60,6 +61,8 @@ type NodeReader struct {
 	Labels []string
 	// Given is what the configuration has, by attribute: it stands where the node has no label.
 	Given map[string]string
+	// Schedulers are those that share the node's boards.
+	Schedulers []*sharing.Scheduler
 }
 
 // info is what gpu.node.info has, sorted by key; what is not known is not in it.

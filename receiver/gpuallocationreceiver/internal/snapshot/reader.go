@@ -36,6 +36,7 @@ var reasonNames = [numReasons]string{"bad_id", "bad_holder", "containers_limit",
 type Tally struct {
 	Refused       [numReasons]int // by Reason
 	SharesAssumed int
+	Unusable      []Unusable
 
 	// claimed are devices that the kubelet lists because of ResourceClaims.
 	claimed []claimed

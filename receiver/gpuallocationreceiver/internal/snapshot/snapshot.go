@@ -29,6 +29,9 @@ type allocation struct {
 	resolved bool
 	// What is known of a MIG device that is not resolved; each may be "".
 	MIG, Parent, Profile string
+	// part and cores are what a scheduler that shares boards granted of memory and compute;
+	// 0: it granted nothing, or does not limit compute.
+	part, cores float64
 }
 
 // Snapshot is the content of one answer of the kubelet. It is immutable.
@@ -83,6 +86,7 @@ type View struct {
 	Pools  *dra.Pools                // nil: never listed
 	Fresh  bool                      // Pools are as the API has them, or were until a while ago
 	Node   *Node                     // nil: not known
+	Shared *Shared                   // nil: annotations of pods are not read
 }
 
 // Builder makes snapshots of answers. It is not safe for concurrent use.
@@ -97,16 +101,19 @@ type Builder struct {
 func (b *Builder) Build(a kubelet.Answer, v View, old *Snapshot) (*Snapshot, Tally) {
 	held, tl := b.Read.list(a.List)
 	held = b.limit(held, &tl)
+	var listed []kubeletID
+	if a.Allocatable != nil {
+		listed = b.Read.allocatable(a.Allocatable, &tl)
+	}
+	held, shared := b.sharedBy(held, listed, &a, v, &tl)
 	var known map[device]int
 	if old != nil {
 		known = old.replicas
 	}
 	s := &Snapshot{At: a.At, replicas: map[device]int{}, slots: map[slot]int{}}
-	var listed []kubeletID
 	if a.Allocatable == nil {
 		maps.Copy(s.replicas, known)
 	} else {
-		listed = b.Read.allocatable(a.Allocatable, &tl)
 		for _, id := range listed {
 			s.replicas[id.device()]++
 		}
@@ -118,8 +125,12 @@ func (b *Builder) Build(a kubelet.Answer, v View, old *Snapshot) (*Snapshot, Tal
 	s.allocations = make([]allocation, 0, min(b.MaxDevices, max(len(held), len(listed))+len(tl.claimed)))
 	b.addHeld(s, held, parts, v)
 	o := b.addClaimed(s, tl.claimed, v, old, &tl)
+	b.addShared(s, shared, old, o, &tl)
 	if !tl.incomplete {
-		taken := b.addFree(s, held, listed, v, o, &tl)
+		taken := b.addFree(s, held, listed, v, o, shared, &tl)
+		if a.Allocatable != nil {
+			b.addFreeShared(s, shared, o, taken, &tl)
+		}
 		b.addFreeClaimable(s, v, o, taken, &tl)
 	}
 	slices.SortFunc(s.allocations, func(x, y allocation) int {
@@ -259,7 +270,7 @@ func (b *Builder) addHeld(s *Snapshot, held []entry, parts map[device]int, v Vie
 // addFree adds the devices that the kubelet has and that have no owner, as far as
 // max_devices allows. It gives the GPUs that the device plugin has, which are
 // not DRA's to give.
-func (b *Builder) addFree(s *Snapshot, held []entry, listed []kubeletID, v View, o *occupied, tl *Tally) map[string]bool {
+func (b *Builder) addFree(s *Snapshot, held []entry, listed []kubeletID, v View, o *occupied, shared *sharedNode, tl *Tally) map[string]bool {
 	type key struct{ resource, hwID string }
 	taken := make(map[key]bool, len(held)+len(listed))
 	gpus := map[string]bool{}
@@ -277,7 +288,7 @@ func (b *Builder) addFree(s *Snapshot, held []entry, listed []kubeletID, v View,
 		gpus[gpu] = true
 		k := key{id.resource, b.hwID(parsed)}
 		switch {
-		case taken[k], tl.blocked[id], o.physical[gpu]:
+		case taken[k], tl.blocked[id], o.physical[gpu], shared.hides(id):
 			continue
 		case len(s.allocations) >= b.MaxDevices:
 			tl.Refused[DevicesLimit]++

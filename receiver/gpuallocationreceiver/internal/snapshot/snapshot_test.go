@@ -24,13 +24,21 @@ var drivers = map[string]bool{"gpu.nvidia.com": true, "gpu.amd.com": true, "gpu.
 
 func newBuilder(t testing.TB, change ...func(*Builder)) *Builder {
 	t.Helper()
-	m, err := resourcenames.New(resourcenames.Default())
-	require.NoError(t, err)
-	b := &Builder{Node: "node-a", MaxContainers: 10_000, MaxDevices: 50_000, Read: Reader{Resources: m, Drivers: drivers}}
+	b := &Builder{
+		Node: "node-a", MaxContainers: 10_000, MaxDevices: 50_000,
+		Read: Reader{Resources: matcher(t, resourcenames.Default()...), Drivers: drivers},
+	}
 	for _, f := range change {
 		f(b)
 	}
 	return b
+}
+
+func matcher(t testing.TB, resources ...string) *resourcenames.Matcher {
+	t.Helper()
+	m, err := resourcenames.New(resources)
+	require.NoError(t, err)
+	return m
 }
 
 func answer(n *node, seed uint64) kubelet.Answer {
