@@ -101,7 +101,7 @@ func (f *fakeStore) QueryUsage(ctx context.Context, _ store.UsageQuery, _ func(*
 	_, err := f.answer(ctx, nil)
 	return err
 }
-func (f *fakeStore) UsageSpan() (oldest, newest time.Time) { return time.Time{}, time.Time{} }
-func (f *fakeStore) KeepAudit(uint64, *audit.Record)       {}
+func (f *fakeStore) UsageSpan() store.UsageSpan      { return store.UsageSpan{} }
+func (f *fakeStore) KeepAudit(uint64, *audit.Record) {}
 
 var _ store.Store = (*fakeStore)(nil)

@@ -108,7 +108,7 @@ type LogConfig struct {
 	// MaxBytes bounds each of the two, in memory and on disk.
 	MaxBytes int64 `mapstructure:"max_bytes"`
 	// MaxUsageBytes bounds the files with the rows of gpu_cost. Where it is reached, the
-	// oldest hours are added up to days, then the oldest days go.
+	// oldest hours are added up to days, then the oldest days go. 0 keeps none.
 	MaxUsageBytes int64 `mapstructure:"max_usage_bytes"`
 	// UsageHours is how long rows of hours are kept, before they are added up to days.
 	UsageHours time.Duration `mapstructure:"usage_hours"`
@@ -153,9 +153,7 @@ func (c *Config) Validate() error {
 		within("log::max_events", c.Log.MaxEvents, 10, 1_000_000),
 		within("log::max_deliveries", c.Log.MaxDeliveries, 10, 1_000_000),
 		within("log::max_bytes", c.Log.MaxBytes, 1<<20, 1<<30),
-		within("log::max_usage_bytes", c.Log.MaxUsageBytes, 16<<20, 16<<30),
-		within("log::usage_hours", c.Log.UsageHours, 3*day, 400*day),
-		within("log::usage_days", c.Log.UsageDays, c.Log.UsageHours, 10*365*day),
+		c.Log.validateUsage(),
 	}
 	if strings.TrimSpace(c.Directory) == "" {
 		errs = append(errs, errors.New("directory: is empty; set it to one that this process alone writes to, as /var/lib/otelcol-gpu/store"))
@@ -167,6 +165,18 @@ func (c *Config) Validate() error {
 		errs = append(errs, c.Prometheus.validate())
 	default:
 		errs = append(errs, fmt.Errorf("engine: %q is not known; use %s or %s", c.Engine, engineEmbedded, enginePrometheus))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *LogConfig) validateUsage() error {
+	if c.MaxUsageBytes == 0 {
+		return nil
+	}
+	hours := within("log::usage_hours", c.UsageHours, 3*day, 400*day)
+	errs := []error{within("log::max_usage_bytes", c.MaxUsageBytes, 16<<20, 16<<30), hours}
+	if hours == nil { // else one error would be two
+		errs = append(errs, within("log::usage_days", c.UsageDays, c.UsageHours, 10*365*day))
 	}
 	return errors.Join(errs...)
 }

@@ -33,7 +33,7 @@ type eventLog struct {
 	directory  string
 	events     *journal.Journal[store.Event]
 	deliveries *journal.Journal[store.Delivery]
-	usage      *usagelog.Log
+	usage      *usagelog.Log // nil: none is kept
 	turns      chan struct{} // of queries of usage that run
 	timeout    time.Duration // of one
 	count      func(part store.Part, reason string, n int)
@@ -80,6 +80,9 @@ func openLog(directory string, c LogConfig, q QueryConfig, h *health, telemetry 
 	}); err != nil {
 		return nil, errors.Join(fmt.Errorf("directory: the log of deliveries cannot be opened: %w", err), l.events.Close())
 	}
+	if c.MaxUsageBytes == 0 {
+		return l, nil
+	}
 	if l.usage, err = usagelog.Open(usagelog.Options{
 		Directory: filepath.Join(directory, "usage"), MaxBytes: c.MaxUsageBytes, Hours: c.UsageHours, Days: c.UsageDays,
 		Refused: func(why store.Refusal, n int, err error) {
@@ -121,6 +124,9 @@ func (l *eventLog) queryDeliveries(q store.DeliveryQuery) []*store.Delivery {
 
 // queryUsage runs a query when it has a turn.
 func (l *eventLog) queryUsage(ctx context.Context, q store.UsageQuery, each func(*usage.Row)) error {
+	if l.usage == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	select {
@@ -151,9 +157,15 @@ func limit(n int) int {
 func (l *eventLog) retry(now time.Time) {
 	l.events.Retry()
 	l.deliveries.Retry()
-	l.usage.Retry(now)
+	if l.usage != nil {
+		l.usage.Retry(now)
+	}
 }
 
 func (l *eventLog) close() error {
-	return errors.Join(l.events.Close(), l.deliveries.Close(), l.usage.Close())
+	errs := []error{l.events.Close(), l.deliveries.Close()}
+	if l.usage != nil {
+		errs = append(errs, l.usage.Close())
+	}
+	return errors.Join(errs...)
 }

@@ -143,7 +143,9 @@ func (g *gpuStore) observe() error {
 	errs := []error{g.telemetry.RegisterExtensionGpuStoreLogEntriesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(int64(g.log.events.Len()), metric.WithAttributes(attribute.String("kind", "event")))
 		o.Observe(int64(g.log.deliveries.Len()), metric.WithAttributes(attribute.String("kind", "delivery")))
-		o.Observe(int64(g.log.usage.Len()), metric.WithAttributes(attribute.String("kind", "usage")))
+		if g.log.usage != nil {
+			o.Observe(int64(g.log.usage.Len()), metric.WithAttributes(attribute.String("kind", "usage")))
+		}
 		return nil
 	})}
 	if e, ok := g.engine.(*embedded.Engine); ok {
@@ -193,8 +195,11 @@ func (g *gpuStore) KeepAudit(sequence uint64, r *audit.Record) {
 
 // AppendUsage keeps rows of usage.
 func (g *gpuStore) AppendUsage(_ context.Context, rows []usage.Row) error {
-	if g.log == nil {
+	switch {
+	case g.log == nil:
 		return errNotStarted()
+	case g.log.usage == nil:
+		return nil // the configuration wants none
 	}
 	return diskfault.Explain(g.config.Directory, g.log.usage.Append(g.now(), rows))
 }
@@ -209,9 +214,9 @@ func (g *gpuStore) QueryUsage(ctx context.Context, q store.UsageQuery, each func
 }
 
 // UsageSpan is what there is usage of.
-func (g *gpuStore) UsageSpan() (oldest, newest time.Time) {
-	if g.log == nil {
-		return time.Time{}, time.Time{}
+func (g *gpuStore) UsageSpan() store.UsageSpan {
+	if g.log == nil || g.log.usage == nil {
+		return store.UsageSpan{}
 	}
 	return g.log.usage.Span()
 }

@@ -26,6 +26,7 @@ const (
 	GPUUsageContested        = "gpu.usage.contested"
 	GPUUsageBoardMetered     = "gpu.usage.board_metered"
 	GPUUsageEstimated        = "gpu.usage.estimated"
+	GPUUsageMarginal         = "gpu.usage.carbon_marginal"
 	GPUNodeLabels            = "gpu.node.labels" // k=v,k=v: what prices depend on
 	GPUPriceNano             = "gpu.price.nano"  // billionths of the currency for a GPU hour
 	GPUPricePer              = "gpu.price.per"   // to be divided by this

@@ -144,6 +144,11 @@ func (w Whole) TokensPerJouleHeld() string {
 	return EveryPage(quotient(w.tokens("output"), whole(energy, UsageEnergy, w.Where, w.Over)), w.all())
 }
 
+// BudgetsUsed asks how much of each budget is used, at most one sample each.
+func BudgetsUsed(s Selector) string {
+	return "max" + by(Budget, BudgetKind) + "(" + of(BudgetUsed, s) + ")"
+}
+
 // CapacityStates are the states of a board, the held one first.
 var CapacityStates = []string{"held", "free", "stranded", "unavailable", "unknown"}
 

@@ -85,6 +85,7 @@ func everyQuery(s Selector) map[string]string {
 	}
 	maps.Copy(all, map[string]string{
 		"UsedRatio": UsedRatio(s, CostWindow), "TokensPerJouleHeld": whole.TokensPerJouleHeld(), "UnknownRatio": UnknownRatio("1d", Cluster),
+		"BudgetsUsed": BudgetsUsed(s),
 	})
 	for _, f := range InferenceFigures {
 		all[f.Name] = f.Service(Whole{Where: s, Over: InferenceWindow})

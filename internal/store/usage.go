@@ -23,9 +23,19 @@ type UsageLog interface {
 	// QueryUsage calls each with the rows that begin in [From, To), by time, each key and
 	// hour once. A row holds during the call. Every error is an *Error.
 	QueryUsage(ctx context.Context, q UsageQuery, each func(*usage.Row)) error
-	// UsageSpan is the first and the last hour, or day, that there are rows of; zero
-	// without any.
-	UsageSpan() (oldest, newest time.Time)
+	// UsageSpan is what there are rows of.
+	UsageSpan() UsageSpan
+}
+
+// UsageSpan is what a log of usage has.
+type UsageSpan struct {
+	// Kept is false where the store is configured to keep no usage.
+	Kept bool
+	// Oldest and Newest are the first and the last hour, or day, that there are rows of;
+	// zero without any.
+	Oldest, Newest time.Time
+	// Arrived is when the newest rows arrived; zero if none have since the start.
+	Arrived time.Time
 }
 
 // UsageQuery selects rows.

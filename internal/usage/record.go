@@ -75,14 +75,14 @@ func (r *Row) numbers() [10]number {
 	}
 }
 
-func (r *Row) flags() [3]struct {
+func (r *Row) flags() [4]struct {
 	name  string
 	value *bool
 } {
 	return [...]struct {
 		name  string
 		value *bool
-	}{{names.GPUUsageContested, &r.Contested}, {names.GPUUsageBoardMetered, &r.BoardMetered}, {names.GPUUsageEstimated, &r.Estimated}}
+	}{{names.GPUUsageContested, &r.Contested}, {names.GPUUsageBoardMetered, &r.BoardMetered}, {names.GPUUsageEstimated, &r.Estimated}, {names.GPUUsageMarginal, &r.Marginal}}
 }
 
 // Validate returns why a row cannot be one, by the attribute that is wrong.

@@ -80,6 +80,7 @@ type Row struct {
 	Contested    bool // the device was shared with another owner that claims all of it
 	BoardMetered bool // Used is by the utilization of the whole board
 	Estimated    bool // the share is an estimate
+	Marginal     bool // Carbon is by a marginal intensity, a part of it at least; otherwise by an average one
 }
 
 // ID identifies the key and the hour: all revisions have the same.

@@ -26,7 +26,7 @@ func full() Row {
 		},
 		Hour: time.Date(2026, 3, 4, 5, 0, 0, 0, time.UTC), Revision: 3,
 		Amounts:   Amounts{Time: 2_057_143, Used: 1_000_000, Idle: 7, Unmeasured: 8, Unplaced: 9, Energy: [3]int64{1, 2, 3}, Carbon: 4},
-		Contested: true, BoardMetered: true, Estimated: true,
+		Contested: true, BoardMetered: true, Estimated: true, Marginal: true,
 	}
 }
 

@@ -65,6 +65,7 @@ type Log struct {
 	pages   map[period]*page
 	running map[runningKey]usage.Row
 	newest  time.Time // hour of all rows
+	arrived time.Time // when rows were last taken
 	folded  time.Time // the days before it are added up
 }
 
@@ -92,6 +93,9 @@ func (l *Log) Append(now time.Time, rows []usage.Row) error {
 	l.mu.Lock()
 	for i := range rows {
 		took, refusal, err := l.take(now, &rows[i])
+		if refusal == "" {
+			l.arrived = now
+		}
 		if took {
 			fresh++
 		}
@@ -224,16 +228,17 @@ func (l *Log) Query(ctx context.Context, q store.UsageQuery, each func(*usage.Ro
 	return ctx.Err()
 }
 
-// Span is the first and the last hour, or day, that there are rows of; zero without any.
-func (l *Log) Span() (oldest, newest time.Time) {
+// Span is what there are rows of.
+func (l *Log) Span() store.UsageSpan {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
+	s := store.UsageSpan{Kept: true, Arrived: l.arrived}
 	see := func(from, to time.Time) {
-		if oldest.IsZero() || from.Before(oldest) {
-			oldest = from
+		if s.Oldest.IsZero() || from.Before(s.Oldest) {
+			s.Oldest = from
 		}
-		if to.After(newest) {
-			newest = to
+		if to.After(s.Newest) {
+			s.Newest = to
 		}
 	}
 	for _, p := range l.pages {
@@ -244,7 +249,7 @@ func (l *Log) Span() (oldest, newest time.Time) {
 	for _, u := range l.running {
 		see(u.Hour, u.Hour)
 	}
-	return oldest, newest
+	return s
 }
 
 // Len is the number of rows, those of hours that are still running included.

@@ -80,7 +80,7 @@ func rowOfService(service string, hour int, revision uint32) usage.Row {
 		Key:  usage.Key{Cluster: "c", Model: "H100", State: usage.Held, Namespace: "ns", Service: service, Currency: "USD", RateNano: 2_950_000_000, RatePer: 1, Kind: "list"},
 		Hour: start.Add(time.Duration(hour) * time.Hour), Revision: revision,
 		Amounts:   usage.Amounts{Time: 4 * n, Used: 3 * n, Idle: 2 * n, Unmeasured: n, Unplaced: n + 1, Energy: [3]int64{n + 2, n + 3, n + 4}, Carbon: n + 5},
-		Contested: hour%2 == 0, BoardMetered: hour%3 == 0, Estimated: hour%5 == 0,
+		Contested: hour%2 == 0, BoardMetered: hour%3 == 0, Estimated: hour%5 == 0, Marginal: hour%7 == 0,
 	}
 }
 
@@ -108,8 +108,9 @@ func TestRowsAreReadAsTheyWereKept(t *testing.T) {
 	q := store.UsageQuery{From: want[3].Hour, To: want[9].Hour, Match: func(k *usage.Key) bool { return k.Service == "b" }}
 	require.NoError(t, l.Query(t.Context(), q, func(r *usage.Row) { some = append(some, *r) }))
 	assert.Equal(t, []usage.Row{want[3], want[5], want[7]}, some)
-	oldest, newest := l.Span()
-	assert.Equal(t, []time.Time{start, start.Add(59 * time.Hour)}, []time.Time{oldest, newest})
+	assert.Equal(t, store.UsageSpan{Kept: true, Oldest: start, Newest: start.Add(59 * time.Hour)}, l.Span())
+	l.add(want[len(want)-1])
+	assert.Equal(t, start.Add(60*time.Hour+30*time.Minute), l.Span().Arrived)
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, l.Query(canceled, q, nil), context.Canceled)
@@ -269,8 +270,7 @@ func TestOldHoursBecomeDaysWithTheSameSums(t *testing.T) {
 	for day := 10; day < 140; day++ {
 		l.add(rowOfService("a", 24*day, 1))
 	}
-	oldest, _ := l.Span()
-	assert.Equal(t, time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC), oldest, "March ended 100 days ago")
+	assert.Equal(t, time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC), l.Span().Oldest, "March ended 100 days ago")
 	l.check()
 }
 
@@ -329,8 +329,7 @@ func TestWhereThereIsNoRoom(t *testing.T) {
 	for n := range 5 {
 		l.add(day(100 + n)...)
 	}
-	oldest, _ := l.Span()
-	assert.True(t, oldest.After(start))
+	assert.True(t, l.Span().Oldest.After(start))
 	for i := range 60 {
 		l.add(rowOfService(fmt.Sprint(i), 105*24, 1))
 	}

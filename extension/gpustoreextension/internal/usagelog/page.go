@@ -62,6 +62,8 @@ const (
 	contested = 1 << iota
 	boardMetered
 	estimated
+	marginal
+	flagBits = iota
 )
 
 func dayOf(t time.Time) period { return period{start: t.UTC().Truncate(24 * time.Hour)} }
@@ -185,7 +187,7 @@ func (p *page) packedCells() []byte {
 		text = binary.AppendUvarint(text, order-before)
 		before = order
 		r := p.cells[at]
-		text = binary.AppendUvarint(text, uint64(r.revision)<<3|uint64(r.flags))
+		text = binary.AppendUvarint(text, uint64(r.revision)<<flagBits|uint64(r.flags))
 		for _, n := range r.numbers() {
 			text = binary.AppendUvarint(text, uint64(n))
 		}
@@ -206,7 +208,7 @@ func cellsOf(packed []byte) func(yield func(cell, row) bool) {
 			order += next()
 			var r row
 			head := next()
-			r.revision, r.flags = uint32(head>>3), uint8(head&7)
+			r.revision, r.flags = uint32(head>>flagBits), uint8(head&(1<<flagBits-1))
 			var numbers [9]int64
 			for i := range numbers {
 				numbers[i] = int64(next())
@@ -245,7 +247,7 @@ func (r *row) add(hour row) {
 // rowOf takes what is kept of a row.
 func rowOf(u *usage.Row) row {
 	r := row{revision: u.Revision, Amounts: u.Amounts}
-	for i, is := range [...]bool{u.Contested, u.BoardMetered, u.Estimated} {
+	for i, is := range [flagBits]bool{u.Contested, u.BoardMetered, u.Estimated, u.Marginal} {
 		if is {
 			r.flags |= 1 << i
 		}
@@ -278,7 +280,8 @@ func (v *view) each(from, to time.Time, match func(*usage.Key) bool, f func(*usa
 			continue
 		}
 		u.Key, u.Revision, u.Amounts = keys[at.key], r.revision, r.Amounts
-		u.Contested, u.BoardMetered, u.Estimated = r.flags&contested != 0, r.flags&boardMetered != 0, r.flags&estimated != 0
+		u.Contested, u.BoardMetered = r.flags&contested != 0, r.flags&boardMetered != 0
+		u.Estimated, u.Marginal = r.flags&estimated != 0, r.flags&marginal != 0
 		f(&u)
 	}
 }

@@ -95,7 +95,7 @@ func (p *page) read(line []byte, ids map[uint32]key) error {
 		numbers[i] = fields.next()
 	}
 	k, known := ids[uint32(number)]
-	if kind != rowLine || fields.bad || len(fields.text) > 0 || !known || number > 1<<32-1 || slot >= int64(p.slots()) || flags > 7 || revision > 1<<32-1 {
+	if kind != rowLine || fields.bad || len(fields.text) > 0 || !known || number > 1<<32-1 || slot >= int64(p.slots()) || flags >= 1<<flagBits || revision > 1<<32-1 {
 		return errDamaged
 	}
 	r := row{revision: uint32(revision), flags: uint8(flags)}
