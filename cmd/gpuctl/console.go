@@ -14,7 +14,9 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -53,7 +55,7 @@ type consoleClient struct {
 	endpoint  string
 	tokenFile string
 	output    string
-	wide      bool // -o wide is an output
+	more      []string // outputs beside table and json
 	check     bool
 	timeout   time.Duration
 
@@ -71,10 +73,7 @@ func (c *consoleClient) flags(f *pflag.FlagSet) {
 
 // outputs names the values of -o.
 func (c *consoleClient) outputs() string {
-	if c.wide {
-		return "table, wide or json"
-	}
-	return "table or json"
+	return strings.Join(append([]string{outputTable}, c.more...), ", ") + " or " + outputJSON
 }
 
 func (c *consoleClient) checkFlag(f *pflag.FlagSet) {
@@ -83,7 +82,7 @@ func (c *consoleClient) checkFlag(f *pflag.FlagSet) {
 
 // prepare finds out whom to ask.
 func (c *consoleClient) prepare(s streams) error {
-	if c.output != outputTable && c.output != outputJSON && !(c.wide && c.output == outputWide) {
+	if c.output != outputTable && c.output != outputJSON && !slices.Contains(c.more, c.output) {
 		return fmt.Errorf("-o %s is not %s", safetext.Strip(c.output, 20), c.outputs())
 	}
 	if c.timeout <= 0 {
@@ -137,15 +136,15 @@ func (c *consoleClient) ask(ctx context.Context, method, path string, query url.
 	}
 }
 
-// once returns for how long to wait if asking again may help.
-func (c *consoleClient) once(ctx context.Context, method, path string, query url.Values, body []byte, into any) (time.Duration, error) {
+// send asks once.
+func (c *consoleClient) send(ctx context.Context, method, path string, query url.Values, body []byte) (*http.Response, error) {
 	target := c.base.JoinPath("api", "v1", path)
 	target.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", "application/json, text/csv")
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -154,9 +153,25 @@ func (c *consoleClient) once(ctx context.Context, method, path string, query url
 	}
 	resp, err := c.http.RoundTrip(req)
 	if err != nil {
-		return 0, fmt.Errorf("nothing answers at %s: %w", c.base.Host, err)
+		return nil, fmt.Errorf("nothing answers at %s: %w", c.base.Host, err)
+	}
+	return resp, nil
+}
+
+// once returns for how long to wait if asking again may help. An io.Writer gets the answer
+// as it is.
+func (c *consoleClient) once(ctx context.Context, method, path string, query url.Values, body []byte, into any) (time.Duration, error) {
+	resp, err := c.send(ctx, method, path, query, body)
+	if err != nil {
+		return 0, err
 	}
 	defer resp.Body.Close()
+	if file, is := into.(io.Writer); is && resp.StatusCode == http.StatusOK {
+		if _, err := io.Copy(file, resp.Body); err != nil {
+			return 0, fmt.Errorf("%s broke off its answer: %w", c.base.Host, err)
+		}
+		return 0, nil
+	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxConsoleAnswer+1))
 	if err != nil {
 		return 0, fmt.Errorf("%s broke off its answer: %w", c.base.Host, err)

@@ -34,7 +34,7 @@ func (c *consoleClient) run(do func(context.Context, streams) error) func(contex
 }
 
 func newServices() *command {
-	c := &consoleClient{wide: true}
+	c := &consoleClient{more: []string{outputWide}}
 	var q string
 	return &command{
 		name: "services", args: "[-q TEXT] [--check] [--endpoint URL] [--token-file FILE] [-o wide|json]",

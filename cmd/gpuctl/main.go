@@ -6,8 +6,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 )
 
@@ -25,10 +27,12 @@ func newRoot() *command {
 		short: "companion of otelcol-gpu",
 		subcommands: []*command{
 			newAudit(),
+			newCost(),
 			newDoctor(),
 			newEvents(),
 			newHealth(),
 			newNodes(),
+			newPrices(),
 			newPS(),
 			newServices(),
 			newTop(),
@@ -36,4 +40,29 @@ func newRoot() *command {
 			newWebhook(),
 		},
 	}
+}
+
+// version is set by the build to the manifest's.
+var version string
+
+func newVersion() *command {
+	return &command{
+		name:  "version",
+		short: "prints the version",
+		run: func(_ context.Context, s streams, _ []string) error {
+			_, err := fmt.Fprintln(s.out, "gpuctl", versionText())
+			return err
+		},
+	}
+}
+
+// versionText is the version that the build set, or that go install knows.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
 }

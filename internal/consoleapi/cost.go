@@ -121,7 +121,7 @@ type CostPrice struct {
 	Kind     string `json:"kind"` // list or contracted
 }
 
-// CostEnergy is energy by how it was computed.
+// CostEnergy is energy by how it was computed. Nothing in all three is no measurement.
 type CostEnergy struct {
 	Board      json.Number `json:"board"`      // the counter of a board that was held whole
 	Share      json.Number `json:"share"`      // a share of the counter

@@ -107,9 +107,9 @@ func (r *Report) csvColumns() []csvColumn {
 		columns = append(columns, number("shared_cost", func(l *consoleapi.CostLine) *json.Number { return l.SharedCost }))
 	}
 	return append(columns,
-		number("board_energy_joules", func(l *consoleapi.CostLine) *json.Number { return &l.Energy.Board }),
-		number("share_energy_joules", func(l *consoleapi.CostLine) *json.Number { return &l.Energy.Share }),
-		number("integrated_energy_joules", func(l *consoleapi.CostLine) *json.Number { return &l.Energy.Integrated }),
+		energy("board_energy_joules", func(e *consoleapi.CostEnergy) json.Number { return e.Board }),
+		energy("share_energy_joules", func(e *consoleapi.CostEnergy) json.Number { return e.Share }),
+		energy("integrated_energy_joules", func(e *consoleapi.CostEnergy) json.Number { return e.Integrated }),
 		number("carbon_grams", func(l *consoleapi.CostLine) *json.Number { return l.Carbon }),
 		flag("open", func(l *consoleapi.CostLine) bool { return l.Open }),
 		flag("unknown_hours", func(l *consoleapi.CostLine) bool { return l.UnknownHours }),
@@ -124,6 +124,16 @@ func number(name string, of func(*consoleapi.CostLine) *json.Number) csvColumn {
 			return n.String()
 		}
 		return ""
+	}}
+}
+
+// energy is empty where none was measured.
+func energy(name string, of func(*consoleapi.CostEnergy) json.Number) csvColumn {
+	return csvColumn{name, func(l *consoleapi.CostLine) string {
+		if l.Energy == (consoleapi.CostEnergy{Board: "0", Share: "0", Integrated: "0"}) {
+			return ""
+		}
+		return of(&l.Energy).String()
 	}}
 }
 

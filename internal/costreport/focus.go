@@ -78,7 +78,12 @@ var focusColumns = []struct {
 	{"x_NodePool", func(l *focusLine) string { return harmless(l.Group.NodePool) }},
 	{"x_GpuUsedHours", func(l *focusLine) string { return l.measured(l.Used) }},
 	{"x_GpuIdleHours", func(l *focusLine) string { return l.measured(l.Idle) }},
-	{"x_EnergyJoules", func(l *focusLine) string { return exact.Decimal(l.AllEnergy(), 3) }},
+	{"x_EnergyJoules", func(l *focusLine) string {
+		if l.AllEnergy() == 0 {
+			return "" // not measured
+		}
+		return exact.Decimal(l.AllEnergy(), 3)
+	}},
 	{"x_CarbonGrams", func(l *focusLine) string {
 		if !l.CarbonKnown() {
 			return ""

@@ -7,6 +7,7 @@ package exact // import "github.com/otelcol-gpu/otelcol-gpu/internal/exact"
 import (
 	"fmt"
 	"math/bits"
+	"strconv"
 	"strings"
 )
 
@@ -51,4 +52,13 @@ func Decimal(n int64, digits int) string {
 		return fmt.Sprint(sign, u/unit)
 	}
 	return strings.TrimRight(fmt.Sprintf("%s%d.%0*d", sign, u/unit, digits, u%unit), "0")
+}
+
+// ParseDecimal reads what Decimal writes.
+func ParseDecimal(text string, digits int) (int64, error) {
+	whole, fraction, _ := strings.Cut(text, ".")
+	if whole == "" || len(fraction) > digits {
+		return 0, fmt.Errorf("%q is no decimal with up to %d digits after the point", text, digits)
+	}
+	return strconv.ParseInt(whole+fraction+strings.Repeat("0", digits-len(fraction)), 10, 64)
 }

@@ -27,4 +27,15 @@ func TestDecimal(t *testing.T) {
 	} {
 		assert.Equal(t, want, got)
 	}
+	for _, n := range []int64{0, 1, -1, 1500, math.MaxInt64, math.MinInt64} {
+		for digits := range 10 {
+			got, err := ParseDecimal(Decimal(n, digits), digits)
+			assert.NoError(t, err)
+			assert.Equal(t, n, got)
+		}
+	}
+	for _, text := range []string{"", "x", "1.2345", "1e3", "9223372036854775808"} {
+		_, err := ParseDecimal(text, 3)
+		assert.Error(t, err, text)
+	}
 }

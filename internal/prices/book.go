@@ -53,8 +53,12 @@ const (
 type Facts struct {
 	Model, Profile, HostType, Region, Cluster, Capacity string
 	Labels                                              map[string]string // of the node
-	Boards                                              int64             // of the node; 0: not known
+	Boards                                              int64             // of the node; 0: not known; AnyCount: not compared
 }
+
+// AnyCount are the boards of a node where they cannot be compared with those of the
+// instance: a report has no nodes.
+const AnyCount = -1
 
 // Why is why a board has no price.
 type Why uint8
@@ -253,7 +257,7 @@ func (b *Book) At(f *Facts, at time.Time) (p Price, why Why) {
 			continue
 		}
 		v := &g.versions[next-1]
-		if v.gpus != 0 && v.gpus != f.Boards {
+		if v.gpus != 0 && v.gpus != f.Boards && f.Boards != AnyCount {
 			return p, OtherCount
 		}
 		p.Rate, p.Kind, p.Source, p.From = v.rate, v.kind, v.source, v.from
