@@ -35,6 +35,7 @@ var started = map[string][]string{
 	"inference-standalone.yaml":      {"standalone.yaml", "inference-standalone.yaml"},
 	"demo.yaml":                      {"standalone.yaml", "inference-standalone.yaml", "demo.yaml"},
 	"webhooks.yaml":                  {"standalone.yaml", "webhooks.yaml"},
+	"cost.yaml":                      {"standalone.yaml", "cost.yaml"},
 	"kernel-log.yaml":                {"standalone.yaml", "kernel-log.yaml"},
 	"agent.yaml":                     {"e2e/agent_test.go"},
 	"applications.yaml":              {"e2e/agent_test.go"},
