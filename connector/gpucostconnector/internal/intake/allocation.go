@@ -61,9 +61,12 @@ func (x *Intake) allocation(r *resource, p pmetric.NumberDataPoint) {
 	if ended && a.id != "" {
 		return // the end of a series: the next snapshot has what is now
 	}
-	n := x.node(r.cluster, a.node)
-	if n == nil {
-		return
+	n := r.on
+	if n == nil || n.key.name != a.node {
+		if n = x.node(r.cluster, a.node); n == nil {
+			return
+		}
+		r.on = n
 	}
 	if ended {
 		x.empty(n, at)
@@ -75,7 +78,10 @@ func (x *Intake) allocation(r *resource, p pmetric.NumberDataPoint) {
 		return
 	}
 	if named {
-		if a.owner = x.ownerOf(r, byAllocation); a.owner == nil {
+		if r.owner == nil {
+			r.owner = x.ownerOf(r, byAllocation)
+		}
+		if a.owner = r.owner; a.owner == nil {
 			x.counts.Invalid++
 			return
 		}

@@ -7,7 +7,7 @@ import "github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/l
 
 // bareAfter is how long telemetry of a node's boards must come without gpu.allocation until
 // it is taken for a node without Kubernetes. What came meanwhile counts then.
-const bareAfter = minute
+const bareAfter = 2 * minute
 
 // bare reads that there is telemetry of a board at a time. On a node without gpu.allocation
 // that is what its account is made of: the owner is the one that telemetry names, and what it

@@ -27,6 +27,11 @@ const maxUnresolved = 1024
 
 // unresolve keeps a point until the snapshot is complete.
 func (n *node) unresolve(a *allocation) {
+	for i := range n.unresolved {
+		if u := &n.unresolved[i]; u.id == a.id && u.owner == a.owner {
+			return // the same point once more
+		}
+	}
 	if len(n.unresolved) >= maxUnresolved {
 		return
 	}
@@ -209,7 +214,8 @@ func (x *Intake) add(n *node, b *board, i int, at int64, o *owner, state ledger.
 func (x *Intake) unplaced(n *node, u *unresolved) {
 	x.fill(n, u.owner, n.at)
 	p := &x.point
-	p.Board, p.Part, p.Virtual = u.id, u.id, true
+	id := u.owner.partition(u.id) // several may have parts of one device
+	p.Board, p.Part, p.Virtual = id, id, true
 	of, ok := share.FromFloat(min(u.share, 1))
 	if !ok {
 		return

@@ -26,6 +26,8 @@ type resource struct {
 	service                        string
 	device, parent, model, profile string
 
+	on    *node  // of the last point of gpu.allocation
+	owner *owner // of all of them
 	// The board of the device that was seen last.
 	seen   *board
 	seenID string

@@ -1,0 +1,154 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/pricing"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
+)
+
+// fleet is what agents send about boards, eight a node: one of them in replicas, one in
+// instances, a pod for every two of the others.
+func fleet(boards int) (allocations, telemetry pmetric.Metrics, points int) {
+	a, v := newBatch(), newBatch()
+	for i := range boards {
+		node, id := fmt.Sprint("node", i/8), gpu(i)
+		owner := pod(fmt.Sprint("service", i/2%1000))
+		owner["k8s.pod.name"] = fmt.Sprint("pod-5c7b9d8f64-", i/2)
+		owner["k8s.deployment.name"] = owner["service.name"]
+		owner["k8s.pod.start_time"] = "2026-11-23T13:25:10Z"
+		board := device(node, id, h100, attrs{"hw.vendor": "NVIDIA", "gpu.index": i % 8, "hw.driver_version": "580.126.09"})
+		switch i % 8 {
+		case 0:
+			for n := range 4 {
+				a.holds(node, t0, owner, fmt.Sprintf("%s::%d", id, n), .25, attrs{"gpu.sharing": "time_slicing"})
+			}
+			points += 4
+			v.busy(board, t0, .5).burnt(board, t0, 0)
+		case 1:
+			a.holds(node, t0, owner, id+"/1", 1).free(node, t0, id+"/2")
+			points += 2
+			for n := 1; n <= 2; n++ {
+				v.busy(device(node, fmt.Sprint(id, "/", n), h100, instanceOf(id, "3g.40gb")), t0, .5)
+			}
+			v.burnt(board, t0, 0)
+		default:
+			a.holds(node, t0, owner, id, 1)
+			points++
+			v.busy(device(node, id, h100, owner), t0, .5).burnt(board, t0, 0)
+		}
+		if i%8 == 0 {
+			a.info(node, t0, attrs{"host.type": "gpu-h100-sxm_8gpu", "cloud.region": "eu-north1"})
+		}
+	}
+	return a.md, v.md, points
+}
+
+// move gives all points a time.
+func move(md pmetric.Metrics, at int64) {
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				dps, _ := points.Numbers(m)
+				for _, p := range dps.All() {
+					p.SetTimestamp(pcommon.Timestamp(at * 1e6))
+					if m.Name() == names.HwEnergy.Name {
+						p.SetDoubleValue(float64(at-t0) / 2)
+					}
+				}
+			}
+		}
+	}
+}
+
+func benchIntake(boards int) *Intake {
+	book, err := prices.New("USD", []prices.RuleConfig{{Match: map[string]string{"host.type": "gpu-h100-*"}, InstanceHour: "23.60", GPUs: 8}})
+	if err != nil {
+		panic(err)
+	}
+	cfg, lc := config(), ledgerConfig(pricing.New(book, nil))
+	cfg.MaxDevices, lc.MaxBoards = 2*boards, 2*boards
+	return New(cfg, ledger.New(lc, t0), time.UnixMilli(t0))
+}
+
+// Per op: one point of gpu.allocation.
+func BenchmarkAllocationPoint(b *testing.B) {
+	allocations, telemetry, n := fleet(1000)
+	x, at := benchIntake(1000), t0
+	step := func(timed bool) {
+		move(telemetry, at)
+		move(allocations, at)
+		x.Read(telemetry, time.UnixMilli(at))
+		if timed {
+			b.StartTimer()
+		}
+		x.Read(allocations, time.UnixMilli(at))
+		if timed {
+			b.StopTimer()
+		}
+		at += 15 * second
+	}
+	for range 100 {
+		step(false)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.StopTimer()
+	for i := 0; i < b.N; i += n {
+		step(true)
+	}
+}
+
+// Per op: what one board sends beside gpu.allocation.
+func BenchmarkTelemetry(b *testing.B) {
+	allocations, telemetry, _ := fleet(1000)
+	x, at := benchIntake(1000), t0
+	b.ReportAllocs()
+	b.StopTimer()
+	for i := 0; i < b.N; i += 1000 {
+		move(telemetry, at)
+		move(allocations, at)
+		x.Read(allocations, time.UnixMilli(at))
+		b.StartTimer()
+		x.Read(telemetry, time.UnixMilli(at))
+		b.StopTimer()
+		at += 15 * second
+	}
+}
+
+// What the intake and the ledger keep of a board.
+func BenchmarkDevice(b *testing.B) {
+	const boards = 10_000
+	for b.Loop() {
+		allocations, telemetry, _ := fleet(boards)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		x := benchIntake(boards)
+		for at := t0; at < t0+20*minute; at += 15 * second {
+			move(telemetry, at)
+			move(allocations, at)
+			x.Read(allocations, time.UnixMilli(at))
+			x.Read(telemetry, time.UnixMilli(at))
+		}
+		x.resources = nil
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/boards, "B/device")
+		runtime.KeepAlive(x)
+		runtime.KeepAlive(allocations)
+		runtime.KeepAlive(telemetry)
+	}
+}
