@@ -182,10 +182,12 @@ func (x *Intake) resolved(n *node, a *allocation, at int64) {
 	x.fill(n, a.owner, at)
 	p := &x.point
 	p.Board, p.Part, p.Share = b.id, is.part, share.Whole
-	if is.device != "" || is.part != b.id {
-		x.part(b, a, &is, at)
-	} else if a.partitioned && a.owner != nil {
+	switch {
+	case a.partitioned && a.owner != nil && (is.part == b.id || is.device == b.id):
+		// The number of a part states nothing about the size of others.
 		p.Part, p.Share = a.owner.partition(b.id), a.granted(x.cfg.VGPUShare)
+	case is.device != "" || is.part != b.id:
+		x.part(b, a, &is, at)
 	}
 	p.Class = x.classOf(b)
 	x.ledger.Add(p)
