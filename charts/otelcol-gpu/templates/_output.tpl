@@ -196,6 +196,9 @@ webhook:
 
 {{/* And the files. */}}
 {{- define "otelcol-gpu.outputFiles" -}}
+{{- with .Values.cost.pricesSecret }}
+- {name: prices, secret: {{ . | quote }}, keys: [prices.yaml]}
+{{- end }}
 {{- with .Values.console }}
 {{- if and .enabled .expose }}
 - {name: console-token, secret: {{ .token.existingSecret | quote }}, keys: [{{ .token.key | quote }}], as: [token]}

@@ -11,6 +11,12 @@ Rights: those of config/kubernetes, and of these only what the values ask for.
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
+{{- if include "otelcol-gpu.cost.readsNamespaces" . }}
+# k8s_attributes: labels of namespaces, by which tenants are found.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [list, watch]
+{{- end }}
 {{- if .Values.agent.podResources.enabled }}
 # gpu_allocation: is its node cordoned, is MIG being changed on it.
 - apiGroups: [""]

@@ -104,11 +104,14 @@ gateway.store.url: it is set, and the engine is {{ .engine }}. Set gateway.store
 {{- end }}
 {{- end }}
 {{- if not $summary }}
-{{- range $path, $set := dict "gateway.otlp" $v.gateway.otlp "gateway.prometheusRemoteWrite" $v.gateway.prometheusRemoteWrite "console.expose" $v.console.expose }}
+{{- range $path, $set := dict "gateway.otlp" $v.gateway.otlp "gateway.prometheusRemoteWrite" $v.gateway.prometheusRemoteWrite "console.expose" $v.console.expose "cost.prices" $v.cost.prices "cost.pricesSecret" $v.cost.pricesSecret "cost.budgets" $v.cost.budgets "cost.carbon" $v.cost.carbon }}
 {{- if $set }}
 {{ $path }}: mode agent has no gateway and no console. Leave it out, or set mode to cluster
 {{- end }}
 {{- end }}
+{{- end }}
+{{- if and $v.cost.prices $v.cost.pricesSecret }}
+cost.pricesSecret: cost.prices is set too, and prices come from one of them. Leave one empty
 {{- end }}
 {{- include "otelcol-gpu.contradictions.applications" . }}
 {{- include "otelcol-gpu.contradictions.labels" . }}

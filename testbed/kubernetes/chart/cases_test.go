@@ -169,6 +169,20 @@ gateway:
 	{name: "subchart", values: `
 dcgm-exporter: {enabled: true}
 `},
+	{name: "cost", started: true, values: `
+cost:
+  currency: EUR
+  prices:
+    - {match: {host.type: "gpu-h100-*", node.label.example.com/pool: own}, instance_hour: "23.60", gpus: 8, price_fraction: "0.9", valid_from: "2026-05-01", kind: contracted, source: "$ list"}
+    - {match: {hw.model: "*A100*"}, gpu_hour: "1.10"}
+  tenant: {from: [k8s.namespace.label.team, k8s.pod.label.kueue.x-k8s.io/queue-name, k8s.pod.label.app.kubernetes.io/component, k8s.namespace.name]}
+  budgets: [{name: ml, tenant: "ml*", cost: "5000", period: month, timezone: Europe/Berlin}]
+  carbon: {pue: 1.2, intensity: [{region: eu-north1, grams_per_kwh: 45, kind: average}]}
+`},
+	{name: "cost-of-a-secret", values: `
+mode: standalone
+cost: {pricesSecret: prices, tenant: {from: [k8s.namespace.label.team]}, nodeLabels: [example.com/pool]}
+`},
 	{name: "no-network-policy", values: `
 networkPolicy: {enabled: false}
 `},

@@ -130,9 +130,15 @@ receivers:
     {{- include "otelcol-gpu.dcgm" . | nindent 4 }}
   gpu_allocation:
     {{- include "otelcol-gpu.allocation" . | nindent 4 }}
-{{- with .Values.agent.memoryLimitMiB }}
+{{- $labels := include "otelcol-gpu.cost.labels" . }}
+{{- if or .Values.agent.memoryLimitMiB $labels }}
 processors:
+  {{- with .Values.agent.memoryLimitMiB }}
   memory_limiter: {limit_mib: {{ . | int64 }}, spike_limit_mib: {{ div . 4 }}}
+  {{- end }}
+  {{- with $labels }}
+  k8s_attributes: {extract: {labels: {{ . }}}}
+  {{- end }}
 {{- end }}
 connectors:
   gpu_events:

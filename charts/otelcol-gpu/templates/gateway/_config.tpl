@@ -57,6 +57,8 @@ connectors:
   {{- include "otelcol-gpu.otlpConnector" . | indent 2 }}
   gpu_events:
     {{- include "otelcol-gpu.events" (dict "root" . "rules" (list "service")) | nindent 4 }}
+  gpu_cost:
+    {{- include "otelcol-gpu.cost" . | nindent 4 }}
 exporters:
   prometheus:
     metric_expiration: {{ include "otelcol-gpu.expiration" . }}

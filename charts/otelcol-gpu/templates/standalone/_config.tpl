@@ -21,6 +21,7 @@ custom.yaml: |
 
 {{- define "otelcol-gpu.standalone.overlay" -}}
 {{- $agent := (.Files.Get "files/agent.yaml" | fromYaml).processors -}}
+{{- with include "otelcol-gpu.cost.labels" . -}}{{- $_ := set $agent.k8s_attributes.extract "labels" (fromJsonArray .) -}}{{- end -}}
 {{- $kubelet := .Values.agent.podResources.enabled -}}
 receivers:
   dcgm:
@@ -44,6 +45,8 @@ connectors:
   {{- include "otelcol-gpu.otlpConnector" . | indent 2 }}
   gpu_events:
     {{- include "otelcol-gpu.events" (dict "root" . "rules" (list "device" "service")) | nindent 4 }}
+  gpu_cost:
+    {{- include "otelcol-gpu.cost" . | nindent 4 }}
 exporters:
   prometheus:
     endpoint: "${env:K8S_POD_IP}:9464"
