@@ -4,6 +4,7 @@
 package gpucostconnector
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -42,6 +44,12 @@ const (
 	PerPod     = "pod"
 )
 
+// How energy is divided.
+const (
+	SplitByShare    = "share"
+	SplitByActivity = "activity"
+)
+
 // Config of the gpu_cost connector.
 type Config struct {
 	// Currency of all prices, ISO 4217. Nothing is converted.
@@ -65,6 +73,11 @@ type Config struct {
 	VGPUShare share.VGPUBy `mapstructure:"vgpu_share"`
 	// Per is what rows are kept of: service, or pod.
 	Per string `mapstructure:"per"`
+	// EnergySplit is how the energy of a board is divided over its parts: share, or activity.
+	EnergySplit string `mapstructure:"energy_split"`
+	// IdleWatts are what boards burn on which nothing runs, for energy_split activity. A key
+	// is a part of hw.model.
+	IdleWatts map[string]float64 `mapstructure:"idle_watts"`
 	// AllocationTTL is how long a gap may be that belongs to the snapshot before it.
 	AllocationTTL time.Duration `mapstructure:"allocation_ttl"`
 	// Bridge is how long one may be that has the same owners at both ends.
@@ -101,6 +114,7 @@ func createDefaultConfig() component.Config {
 		MIGShare:      share.ByCompute,
 		VGPUShare:     share.VGPUByMemory,
 		Per:           PerService,
+		EnergySplit:   SplitByShare,
 		AllocationTTL: defaultAllocationTTL,
 		Bridge:        defaultBridge,
 		Staleness:     defaultStaleness,
@@ -148,6 +162,7 @@ func (c *Config) Validate() error {
 }
 
 func (c *Config) validateShares() (errs []error) {
+	errs = append(errs, c.validateEnergySplit()...)
 	switch c.MIGShare {
 	case share.ByCompute, share.ByMemory, share.ByMean:
 	default:
@@ -167,6 +182,40 @@ func (c *Config) validateShares() (errs []error) {
 		}
 	}
 	return errs
+}
+
+func (c *Config) validateEnergySplit() (errs []error) {
+	const most = 2000
+	switch {
+	case c.EnergySplit != SplitByShare && c.EnergySplit != SplitByActivity:
+		errs = append(errs, fmt.Errorf("energy_split: %q: use %s or %s", c.EnergySplit, SplitByShare, SplitByActivity))
+	case c.EnergySplit == SplitByActivity && len(c.IdleWatts) == 0:
+		errs = append(errs, fmt.Errorf("idle_watts: is empty: write the watts of an idle board for each model, such as {H100: 70}, or set energy_split to %s", SplitByShare))
+	case c.EnergySplit == SplitByShare && len(c.IdleWatts) > 0:
+		errs = append(errs, fmt.Errorf("idle_watts: energy is split by share: set energy_split to %s, or remove it", SplitByActivity))
+	}
+	for _, model := range slices.Sorted(maps.Keys(c.IdleWatts)) {
+		if watts := c.IdleWatts[model]; !(watts > 0 && watts <= most) {
+			errs = append(errs, fmt.Errorf("idle_watts::%s: %v: write watts, above 0 and up to %d", model, watts, most))
+		}
+	}
+	return errs
+}
+
+// idleWatts is ledger.Config.IdleWatts: of the longest key that is a part of the model.
+func (c *Config) idleWatts() func(*ledger.Class) (milliwatts int64, ok bool) {
+	if c.EnergySplit != SplitByActivity {
+		return nil
+	}
+	models := slices.Collect(maps.Keys(c.IdleWatts))
+	slices.SortFunc(models, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return func(class *ledger.Class) (int64, bool) {
+		i := slices.IndexFunc(models, func(model string) bool { return share.NamesModel(class.Model, model) })
+		if i < 0 {
+			return 0, false
+		}
+		return int64(c.IdleWatts[models[i]] * 1000), true
+	}
 }
 
 func (c *Config) validateTimes() (errs []error) {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys/configkeystest"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
@@ -54,6 +55,14 @@ func TestConfigThatIsRefused(t *testing.T) {
 		{map[string]any{"mig_slices": map[string]any{"X": map[string]any{"compute": 7}}}, "mig_slices::X: compute 7, memory 0"},
 		{map[string]any{"vgpu_share": "both"}, `vgpu_share: "both"`},
 		{map[string]any{"per": "node"}, `per: "node": use service or pod`},
+		{map[string]any{"energy_split": "even"}, `energy_split: "even": use share or activity`},
+		{map[string]any{"energy_split": "activity"}, "idle_watts: is empty"},
+		{map[string]any{"idle_watts": map[string]any{"H100": 70}}, "idle_watts: energy is split by share"},
+		{map[string]any{"energy_split": "activity", "idle_watts": map[string]any{"H100": -1}}, "idle_watts::H100: -1"},
+		{map[string]any{"carbon": map[string]any{"pue": 1, "from_metric": map[string]any{"kind": "average"}}}, "carbon::from_metric::metric: is empty"},
+		{map[string]any{"carbon": map[string]any{"pue": 1, "from_metric": map[string]any{"metric": "a"}}}, `carbon::from_metric::kind: ""`},
+		{map[string]any{"prices": []any{map[string]any{"match": map[string]any{"hw.model": "*"}, "gpu_hour": "1", "price_metric": "a"}}}, "prices::0::gpu_hour: set either"},
+		{map[string]any{"prices": []any{map[string]any{"match": map[string]any{"gpu.mig.profile": "*"}, "price_metric": "a"}}}, "prices::0::price_metric: it is the price of a whole GPU"},
 		{map[string]any{"allocation_ttl": "1s"}, "allocation_ttl: 1s: set it to 30s or more"},
 		{map[string]any{"bridge": "1m"}, "bridge: 1m0s: set it to 5m0s or more"},
 		{map[string]any{"idle_for": "2h"}, "idle_for: 2h0m0s"},
@@ -65,5 +74,18 @@ func TestConfigThatIsRefused(t *testing.T) {
 		cfg := createDefaultConfig().(*Config)
 		require.NoError(t, confmap.NewFromStringMap(tt.values).Unmarshal(cfg))
 		assert.ErrorContains(t, cfg.Validate(), tt.err)
+	}
+}
+
+func TestIdleWatts(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	assert.Nil(t, cfg.idleWatts())
+	cfg.EnergySplit, cfg.IdleWatts = SplitByActivity, map[string]float64{"h100": 70, "H100 PCIe": 45.5, "A30": 30}
+	require.NoError(t, cfg.Validate())
+	watts := cfg.idleWatts()
+	for model, want := range map[string]int64{"NVIDIA H100 80GB HBM3": 70_000, "NVIDIA H100 PCIe": 45_500, "NVIDIA A30": 30_000, "NVIDIA A300": 0} {
+		got, known := watts(&ledger.Class{Model: model})
+		assert.Equal(t, want, got, model)
+		assert.Equal(t, want > 0, known, model)
 	}
 }

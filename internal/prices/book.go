@@ -23,6 +23,7 @@ type RuleConfig struct {
 	GPUHour       string            `mapstructure:"gpu_hour" yaml:"gpu_hour,omitempty"`
 	InstanceHour  string            `mapstructure:"instance_hour" yaml:"instance_hour,omitempty"`
 	GPUs          int64             `mapstructure:"gpus" yaml:"gpus,omitempty"`
+	PriceMetric   string            `mapstructure:"price_metric" yaml:"price_metric,omitempty"`
 	PriceFraction string            `mapstructure:"price_fraction" yaml:"price_fraction,omitempty"`
 	Currency      string            `mapstructure:"currency" yaml:"currency,omitempty"`
 	ValidFrom     string            `mapstructure:"valid_from" yaml:"valid_from,omitempty"`
@@ -54,6 +55,7 @@ type Facts struct {
 	Model, Profile, HostType, Region, Cluster, Capacity string
 	Labels                                              map[string]string // of the node
 	Boards                                              int64             // of the node; 0: not known; AnyCount: not compared
+	Node                                                string
 }
 
 // AnyCount are the boards of a node where they cannot be compared with those of the
@@ -64,10 +66,11 @@ const AnyCount = -1
 type Why uint8
 
 const (
-	Priced     Why = iota
-	NoRule         // none matches
-	OtherCount     // the rule's instance has another number of GPUs than the node
-	NotYet         // no version is valid yet
+	Priced      Why = iota
+	NoRule          // none matches
+	OtherCount      // the rule's instance has another number of GPUs than the node
+	NotYet          // no version is valid yet
+	NotReported     // the gauge of the rule does not have the node
 )
 
 // Price is what a board costs by a rule.
@@ -86,6 +89,7 @@ type Price struct {
 type Book struct {
 	Currency string
 	groups   []group
+	gauges   map[string]gauge // by name
 }
 
 // group is the versions of one rule: all that match the same.
@@ -99,6 +103,9 @@ type version struct {
 	gpus         int64 // of the instance; 0: the price is that of a GPU
 	from         time.Time
 	kind, source string
+	// Of a price that a gauge reports: its name, and the part of it in billionths.
+	gauge    string
+	fraction int64
 }
 
 var epoch = time.Unix(0, 0).UTC()
@@ -106,7 +113,7 @@ var epoch = time.Unix(0, 0).UTC()
 // New returns the book of some rules, or every mistake in them with its key and remedy.
 // Rules with the same match are versions of one price, ordered by valid_from.
 func New(currency string, rules []RuleConfig) (*Book, error) {
-	b := &Book{Currency: currency}
+	b := &Book{Currency: currency, gauges: map[string]gauge{}}
 	var errs []error
 	if !isCurrency(currency) {
 		errs = append(errs, fmt.Errorf("currency: %q: write its three letters of ISO 4217, such as USD", currency))
@@ -130,6 +137,9 @@ func New(currency string, rules []RuleConfig) (*Book, error) {
 			continue
 		}
 		g.versions = append(g.versions, v)
+		if v.gauge != "" {
+			b.gauges[v.gauge] = gauge{}
+		}
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -182,8 +192,12 @@ func (r *RuleConfig) read(currency string, refuse func(key, format string, args 
 	amount, fraction := int64(0), int64(nano)
 	var err error
 	switch {
-	case (r.GPUHour == "") == (r.InstanceHour == ""):
-		bad("gpu_hour", "set either gpu_hour or, with gpus, instance_hour")
+	case r.PriceMetric != "" && r.GPUHour == "" && r.InstanceHour == "":
+		if _, profile := r.Match[MatchProfile]; profile || r.GPUs != 0 {
+			bad("price_metric", "it is the price of a whole GPU: remove gpus, and do not match %s", MatchProfile)
+		}
+	case r.PriceMetric != "", (r.GPUHour == "") == (r.InstanceHour == ""):
+		bad("gpu_hour", "set either gpu_hour or, with gpus, instance_hour; or price_metric alone")
 	case r.GPUHour != "":
 		if amount, err = ParseDecimal(r.GPUHour); err != nil {
 			bad("gpu_hour", "%q: %v", r.GPUHour, err)
@@ -214,7 +228,7 @@ func (r *RuleConfig) read(currency string, refuse func(key, format string, args 
 	if !ok {
 		return v, false
 	}
-	v.gpus = r.GPUs
+	v.gpus, v.gauge, v.fraction = r.GPUs, r.PriceMetric, fraction
 	v.rate = rate(amount, fraction, max(r.GPUs, 1))
 	return v, true
 }
@@ -261,6 +275,16 @@ func (b *Book) At(f *Facts, at time.Time) (p Price, why Why) {
 			return p, OtherCount
 		}
 		p.Rate, p.Kind, p.Source, p.From = v.rate, v.kind, v.source, v.from
+		if v.gauge != "" {
+			reported, until, ok := b.gauges[v.gauge].at(nodeOf(f.Cluster, f.Node), at)
+			if p.Until.IsZero() || until.Before(p.Until) {
+				p.Until = until
+			}
+			if !ok {
+				return Price{Until: p.Until}, NotReported
+			}
+			p.Rate = rate(reported, v.fraction, 1)
+		}
 		_, p.PerInstance = g.match[MatchProfile]
 		return p, Priced
 	}

@@ -4,6 +4,7 @@
 package prices
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -17,6 +18,16 @@ type CarbonConfig struct {
 	// its computers.
 	PUE       float64           `mapstructure:"pue"`
 	Intensity []IntensityConfig `mapstructure:"intensity"`
+	// FromMetric is a gauge that another receiver brings. Where it reports a region, it is
+	// preferred to the table.
+	FromMetric *FromMetricConfig `mapstructure:"from_metric"`
+}
+
+// FromMetricConfig is a gauge of the intensity, in grams of CO2e per kilowatt-hour.
+type FromMetricConfig struct {
+	Metric    string `mapstructure:"metric"`
+	Attribute string `mapstructure:"attribute"` // that has the region; cloud.region by default
+	Kind      string `mapstructure:"kind"`
 }
 
 // IntensityConfig is the intensity of the grids of some regions, by location.
@@ -42,6 +53,8 @@ const maxGrams = 3000
 type Carbon struct {
 	pue    float64
 	tables []intensity
+	from   FromMetricConfig
+	gauge  gauge
 }
 
 type intensity struct {
@@ -57,7 +70,17 @@ func NewCarbon(c CarbonConfig) (*Carbon, error) {
 	if !(c.PUE >= 1 && c.PUE <= 3) {
 		errs = append(errs, fmt.Errorf("carbon::pue: %v: set it to all energy of the data centre by that of its computers, 1 to 3; 1 counts the GPUs alone", c.PUE))
 	}
-	t := &Carbon{pue: c.PUE}
+	t := &Carbon{pue: c.PUE, gauge: gauge{}}
+	if c.FromMetric != nil {
+		t.from = *c.FromMetric
+		t.from.Attribute = cmp.Or(t.from.Attribute, MatchRegion)
+		if t.from.Metric == "" {
+			errs = append(errs, errors.New("carbon::from_metric::metric: is empty: write the name of a gauge of grams of CO2e per kilowatt-hour"))
+		}
+		if t.from.Kind != Average && t.from.Kind != Marginal {
+			errs = append(errs, fmt.Errorf("carbon::from_metric::kind: %q: use %s or %s, which every report shows", t.from.Kind, Average, Marginal))
+		}
+	}
 	for i, row := range c.Intensity {
 		refuse := func(key, format string, args ...any) {
 			errs = append(errs, fmt.Errorf("carbon::intensity::%d::%s: %s", i, key, fmt.Sprintf(format, args...)))
@@ -95,6 +118,9 @@ func NewCarbon(c CarbonConfig) (*Carbon, error) {
 func (c *Carbon) At(region string, at time.Time) (milligrams int64, kind string, ok bool) {
 	if region == "" {
 		return 0, "", false
+	}
+	if mg, _, known := c.gauge.at(region, at); known {
+		return int64(float64(mg)*c.pue + 0.5), c.from.Kind, true
 	}
 	first := slices.IndexFunc(c.tables, func(t intensity) bool { return glob(t.region, region) })
 	if first < 0 {

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/pricing"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -47,6 +48,8 @@ type Config struct {
 	// MaxDevices bounds the boards, and likewise the nodes and the owners, that are
 	// remembered.
 	MaxDevices int
+	// Gauges are those of other receivers that prices and intensities are taken from.
+	Gauges map[string]pricing.Gauge
 	// NodeLabels are the labels of nodes that prices depend on, sorted.
 	NodeLabels []string
 }
@@ -137,11 +140,14 @@ func (x *Intake) Read(md pmetric.Metrics, now time.Time) {
 	// What is known of nodes and devices decides about allocations, and these about what
 	// is measured: the order within a batch does not matter.
 	for _, rm := range md.ResourceMetrics().All() {
-		if what := contents(rm); what != 0 {
+		if what := x.contents(rm); what != 0 {
 			x.resources = append(x.resources, resource{})
 			r := &x.resources[len(x.resources)-1]
 			r.read(rm, what)
 			x.describe(r)
+			if what&hasGauges != 0 {
+				x.gauges(r)
+			}
 		}
 	}
 	for i := range x.resources {
@@ -226,10 +232,11 @@ const (
 	hasAllocation uint8 = 1 << iota
 	hasNode
 	hasValues
+	hasGauges
 )
 
 // contents are what of the resource's metrics is read.
-func contents(rm pmetric.ResourceMetrics) (what uint8) {
+func (x *Intake) contents(rm pmetric.ResourceMetrics) (what uint8) {
 	for _, sm := range rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
 			switch m.Name() {
@@ -239,6 +246,10 @@ func contents(rm pmetric.ResourceMetrics) (what uint8) {
 				what |= hasNode
 			case names.GPUUtilization.Name, names.HwEnergy.Name, names.HwPower.Name, names.GPUMemoryLimit.Name, names.GPUPowerLimit.Name:
 				what |= hasValues
+			default:
+				if _, is := x.cfg.Gauges[m.Name()]; is {
+					what |= hasGauges
+				}
 			}
 		}
 	}

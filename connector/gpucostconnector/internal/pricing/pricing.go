@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
@@ -81,7 +82,7 @@ func (p *Pricing) describe(of *ledger.Priced) {
 			Model: c.Model, HostType: c.HostType, Region: c.Region, Cluster: c.Cluster, Capacity: c.Capacity, Labels: parseLabels(c.Labels),
 		}
 	}
-	p.facts.Profile, p.facts.Boards = of.Profile, of.Boards
+	p.facts.Profile, p.facts.Boards, p.facts.Node = of.Profile, of.Boards, of.Node
 }
 
 func (p *Pricing) mismatch(of *ledger.Priced) {
@@ -107,6 +108,35 @@ func (p *Pricing) Carbon(c *ledger.Class, at int64) (milligrams int64, ok bool) 
 	}
 	milligrams, _, ok = p.carbon.At(c.Region, time.UnixMilli(at))
 	return milligrams, ok
+}
+
+// Gauge is a gauge of another receiver that prices or intensities are taken from.
+type Gauge struct {
+	// Keys are the attributes of a point or its resource that have the node or the region; the
+	// first that is not empty decides.
+	Keys []string
+	// Observe notes a value. It returns false where it is none that can be used.
+	Observe func(cluster, key string, at time.Time, value float64) bool
+}
+
+// Gauges returns the gauges of the configuration by name.
+func (p *Pricing) Gauges() map[string]Gauge {
+	all := map[string]Gauge{}
+	if p.book != nil {
+		for _, name := range p.book.Gauges() {
+			all[name] = Gauge{[]string{"node", names.K8sNodeName}, func(cluster, node string, at time.Time, value float64) bool {
+				return p.book.Observe(name, cluster, node, at, value)
+			}}
+		}
+	}
+	if p.carbon != nil {
+		if name, attribute := p.carbon.Gauge(); name != "" {
+			all[name] = Gauge{[]string{attribute}, func(_, region string, at time.Time, value float64) bool {
+				return p.carbon.Observe(region, at, value)
+			}}
+		}
+	}
+	return all
 }
 
 // Unpriced returns the time of rows without a price by model, in ms of a GPU.

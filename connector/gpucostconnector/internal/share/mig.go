@@ -52,10 +52,9 @@ var known = []ModelSlices{
 
 // SlicesOf returns the slices of a model: of own, which come first, or of the table.
 func SlicesOf(model string, own []ModelSlices) (Slices, bool) {
-	model = strings.ToUpper(model)
 	for _, list := range [][]ModelSlices{own, known} {
 		for _, m := range list {
-			if containsWord(model, strings.ToUpper(m.Model)) {
+			if NamesModel(model, m.Model) {
 				return m.Slices, true
 			}
 		}
@@ -63,9 +62,10 @@ func SlicesOf(model string, own []ModelSlices) (Slices, bool) {
 	return Slices{}, false
 }
 
-// containsWord reports whether name contains word, not as the beginning of a longer
-// number: an A30 is no A300, an H20 no H200.
-func containsWord(name, word string) bool {
+// NamesModel reports whether hw.model contains a part of a name, not as the beginning of a
+// longer number: an A30 is no A300, an H20 no H200.
+func NamesModel(model, part string) bool {
+	name, word := strings.ToUpper(model), strings.ToUpper(part)
 	for from := 0; ; {
 		i := strings.Index(name[from:], word)
 		if i < 0 || word == "" {
