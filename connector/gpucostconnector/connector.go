@@ -133,6 +133,7 @@ func (c *gpuCost) accounting() (ledger.Config, error) {
 		MaxBoards:     c.cfg.MaxDevices,
 		PerPod:        c.cfg.Per == PerPod,
 		Budgets:       budgets,
+		IdleWatts:     c.cfg.idleWatts(),
 	}
 	if c.prices != nil {
 		cfg.Price = c.pricing.Price
@@ -149,6 +150,7 @@ func (c *gpuCost) reading() intake.Config {
 		Tenant:   c.cfg.Tenant.From,
 		MIGShare: c.cfg.MIGShare, MIGSlices: intake.ModelSlices(c.cfg.MIGSlices), VGPUShare: c.cfg.VGPUShare,
 		MaxDevices: c.cfg.MaxDevices,
+		Gauges:     c.pricing.Gauges(),
 	}
 	if c.prices != nil {
 		cfg.NodeLabels = c.prices.Labels()
