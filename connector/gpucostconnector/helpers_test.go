@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -34,7 +35,10 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
-var diskID = component.MustNewIDWithName("file_storage", "state")
+var (
+	diskID  = component.MustNewIDWithName("file_storage", "state")
+	otherID = component.MustNewIDWithName("file_storage", "other")
+)
 
 // world is what outlives a connector: a disk, and what the next components have. steps is
 // what was done with them, in order.
@@ -53,7 +57,6 @@ type world struct {
 	series map[string]point // the newest point of each
 	hours  map[string]usage.Row
 	status []componentstatus.Status
-	last   *bench
 }
 
 // point is a value since a start.
@@ -91,7 +94,6 @@ func (w *world) tryBoot(change ...func(*Config)) (*bench, error) {
 	}
 	require.NoError(w.t, cfg.Validate())
 	b := &bench{world: w, tel: componenttest.NewTelemetry()}
-	w.last = b
 	set := connector.Settings{ID: component.NewID(metadata.Type), TelemetrySettings: b.tel.NewTelemetrySettings()}
 	var core zap.Option
 	core, b.logs = observed()
@@ -159,6 +161,33 @@ func (w *world) sum(metric string, attrs ...string) (sum float64) {
 	return sum
 }
 
+// rows adds up the time of all rows of hours.
+func (w *world) rows() (sum time.Duration) {
+	for _, row := range w.hours {
+		sum += time.Duration(row.Time) * time.Millisecond
+	}
+	return sum
+}
+
+// counter adds up the points of a metric about the connector.
+func (b *bench) counter(name string) (sum int64) {
+	b.t.Helper()
+	m, err := b.tel.GetMetric(name)
+	require.NoError(b.t, err)
+	for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+		sum += p.Value
+	}
+	return sum
+}
+
+// lag is otelcol_gpu_cost_lag_seconds.
+func (b *bench) lag() time.Duration {
+	b.t.Helper()
+	m, err := b.tel.GetMetric("otelcol_gpu_cost_lag")
+	require.NoError(b.t, err)
+	return time.Duration(m.Data.(metricdata.Gauge[float64]).DataPoints[0].Value * float64(time.Second))
+}
+
 // device is a board of a node with a model, and what owns it.
 type device struct{ id, service string }
 
@@ -206,7 +235,7 @@ func snapshot(at time.Time, fleet ...device) pmetric.Metrics {
 
 var (
 	chat = device{"GPU-00000000-0000-0000-0000-000000000001", "chat"}
-	free = device{"GPU-00000000-0000-0000-0000-000000000002", ""}
+	idle = device{"GPU-00000000-0000-0000-0000-000000000002", ""}
 )
 
 func priced(cfg *Config) {
