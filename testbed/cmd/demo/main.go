@@ -170,6 +170,7 @@ func (d *demo) introduce(c *collector.Collector) {
 	} else {
 		d.print("simulated fleet: 4 nodes with exporter and kubelet, 18 GPUs: %s", strings.Join(d.targets, " "))
 		d.print("  inference engines: vLLM in the pods of llama, TGI in whisper's, and a picker before llama: the second row of cards of a service, and gpuctl services -o wide")
+		d.print("  made-up prices and budgets: the console's page Cost, and bin/gpuctl cost")
 		d.print("  truth and faults: http://localhost:%d/truth, POST /fault; webhooks that arrived: http://localhost:%d/received", d.sim.control, d.sim.sink)
 		d.print("  script: a pod starts at %s, an XID at %s, one exporter dies at %s and returns at %s",
 			d.times.NewPod, d.times.XID, d.times.Down, d.times.Down+d.times.DownFor)

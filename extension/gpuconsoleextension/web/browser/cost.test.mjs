@@ -81,10 +81,16 @@ test("a tenant leads to its services, and the filter can be taken away", on("hea
   await row(page, "pretrain-13b").waitFor();
   assert.equal(await row(page, "chat-8b").count(), 0);
   assert.match(page.url(), /by=service&range=7d&tenant=research/);
+  assert.deepEqual(await page.locator(".cost-table tr[data-row]").evaluateAll((rows) => rows.map((r) => r.dataset.row)), ["pretrain-13b", "notebooks", "ablation-sweep", "fleet"]);
+  assert.match(await seen(row(page, "fleet")), /^Sum /, "of some owners, and not of the fleet");
+  assert.equal(await page.getByRole("button", { name: "Spread what is not held" }).count(), 0);
   await page.getByRole("list", { name: "Filters" }).getByRole("button").click();
   await row(page, "chat-8b").waitFor();
   await row(page, "chat-8b").getByRole("link").click();
   await page.getByRole("heading", { name: "chat-8b", level: 1 }).waitFor();
+  await page.getByRole("link", { name: "Cost", exact: true }).last().click();
+  await row(page, "embeddings").waitFor();
+  assert.equal(await row(page, "pretrain-13b").count(), 0, "the services of its namespace");
 }));
 
 test("the chart is read with the keyboard, group by group with the pointer, and its table is the same", on("healthy", {}, async ({ page, go, server }) => {

@@ -72,6 +72,7 @@ export function cost(query, now, world, freshness) {
   const step = query.get("step");
   const [from, to] = rangeOf(query, now);
   const wanted = (g) => ["tenant", "namespace", "cluster"].every((f) => !query.get(f) || g[f] === query.get(f));
+  const owners = query.get("tenant") || query.get("namespace"); // what has no owner is left out
   const none = world.cost?.reason || !world.plan.length;
   const lines = new Map();
   const states = new Map(["held", ...unheld].map((s) => [s, blank(s, from, to)]));
@@ -82,7 +83,7 @@ export function cost(query, now, world, freshness) {
   const length = step === "day" ? day : hour;
   for (let start = Math.floor(from / hour) * hour; start < to && !none; start += hour) {
     if (now - start > (world.cost?.young ?? 40) * day) continue;
-    const rows = rowsOf(world, start, start + hour, now).filter(wanted);
+    const rows = rowsOf(world, start, start + hour, now).filter((r) => wanted(r) && (!owners || r.state === "held"));
     if (start + hour > now) open.push(iso(start));
     const missing = rows.some((r) => r.state === "unknown" && r.time > 0);
     if (missing) unknown.push(iso(start));

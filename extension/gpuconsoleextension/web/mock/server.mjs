@@ -30,6 +30,7 @@ export function answer(path, query, now, world) {
   if (path === "status") return status(now, world);
   if (world.unreachable && path !== "events") throw new Refusal(502, world.unreachable.reason, world.unreachable.error, world.unreachable.detail);
   const fresh = freshness(now, world);
+  if (path === "cost" && query.get("share_unheld") && (query.get("tenant") || query.get("namespace"))) throw new Refusal(400, "invalid_parameter", "share_unheld needs the whole fleet.", "tenant and namespace leave out what has no owner.");
   if (path === "cost") return cost(query, now, world, fresh);
   const limit = Number(query.get("limit") ?? 100);
   if (!Number.isInteger(limit) || limit < 1) throw new Refusal(400, "invalid_parameter", "limit is not a number from 1 on.", query.get("limit"));

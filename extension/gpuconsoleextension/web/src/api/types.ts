@@ -74,7 +74,7 @@ export interface CostAnswer {
   intensities: string[];
   open_hours: string[];
   unknown_hours: string[];
-  budgets: CostBudget[];
+  budgets: CostBudget[] | null;
   oldest: string | null;
   newest: string | null;
   next: string | null;

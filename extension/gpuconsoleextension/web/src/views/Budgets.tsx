@@ -5,13 +5,14 @@ import { Tag } from "../parts/notices";
 import { Meter, Name, Value } from "../parts/values";
 
 /** How much of each budget is used, as a bar and in numbers. */
-export function Budgets({ budgets, currency }: { budgets: readonly CostBudget[]; currency: string | null }) {
-  if (!budgets.length) return null;
+export function Budgets({ budgets, currency }: { budgets: readonly CostBudget[] | null; currency: string | null }) {
+  if (budgets && !budgets.length) return null;
   return (
     <section class="budgets" aria-label="Budgets">
       <h2>Budgets</h2>
+      {!budgets && <p class="quiet">The metric store, which has how much of them is used, does not answer.</p>}
       <ul>
-        {budgets.map((b) => (
+        {budgets?.map((b) => (
           <Budget key={`${b.name}\n${b.kind}`} budget={b} unit={b.kind === "cost" ? `money:${currency ?? ""}` : "h"} />
         ))}
       </ul>

@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import { api, type ApiError, type CostQuery } from "../api/client";
 import type { CostAnswer, CostLine, Status } from "../api/types";
-import { chosen, type Grouping, groupingNames, groupings, measures, ofBoards, period, rangeNames, ranges, stepsOf } from "../cost";
+import { chosen, groupingNames, groupings, measures, ofBoards, period, rangeNames, ranges, stepsOf } from "../cost";
 import { count, period as spanOf, plural, safe, text } from "../format";
 import { type Known, usePoll } from "../poll";
 import { type CostRoute, costLink, replace } from "../router";
@@ -23,9 +23,11 @@ export function Cost({ at, status }: { at: CostRoute; status: Status }) {
   const by = chosen(at.by, groupings);
   const range = chosen(at.range, ranges);
   const step = chosen(at.step, stepsOf(range));
+  const owners = !!(at.tenant || at.namespace); // then what has no owner is left out
+  const shared = at.shared && !owners;
   const page = Math.min(100, status.config.limits.max_services_per_request);
   const [limit, setLimit] = useState(page);
-  const query = (): CostQuery => ({ by, ...period(range, Date.now()), tenant: at.tenant, namespace: at.namespace, cluster: at.cluster, share_unheld: at.shared ? "proportional" : undefined });
+  const query = (): CostQuery => ({ by, ...period(range, Date.now()), tenant: at.tenant, namespace: at.namespace, cluster: at.cluster, share_unheld: shared ? "proportional" : undefined });
   const poll = usePoll(
     async (signal) => {
       const answer = await api.cost({ ...query(), limit: Math.min(page, limit) }, signal);
@@ -37,7 +39,7 @@ export function Cost({ at, status }: { at: CostRoute; status: Status }) {
       return answer;
     },
     Math.max(interval, status.config.refresh * 1000),
-    [by, range, at.tenant, at.namespace, at.cluster, at.shared, limit],
+    [by, range, at.tenant, at.namespace, at.cluster, shared, limit],
   );
   const known = poll.known.value;
   const go = (over: Partial<CostRoute>) => replace(costLink({ ...at, by, range, ...over }));
@@ -48,11 +50,13 @@ export function Cost({ at, status }: { at: CostRoute; status: Status }) {
         <h1>Cost</h1>
         <Switch label="Group by" options={groupings.map((g) => [g, groupingNames[g]] as const)} value={by} change={(to) => go({ by: to })} />
         <Switch label="Range" options={ranges.map((r) => [r, rangeNames[r]] as const)} value={range} change={(to) => go({ range: to, step: "" })} />
-        <span class="switch">
-          <button type="button" aria-pressed={at.shared} title="Adds the cost of what nothing held to its owners, in proportion to the time that they held" onClick={() => go({ shared: !at.shared })}>
-            Spread what is not held
-          </button>
-        </span>
+        {!owners && (
+          <span class="switch">
+            <button type="button" aria-pressed={shared} title="Adds the cost of what nothing held to that of the owners, in proportion to the time that they held" onClick={() => go({ shared: !shared })}>
+              Spread what is not held
+            </button>
+          </span>
+        )}
         <span class="spread" />
         {data && <CsvButton query={query} name={`gpu-cost-${by}-${range}.csv`} />}
       </div>
@@ -63,7 +67,7 @@ export function Cost({ at, status }: { at: CostRoute; status: Status }) {
       {data && !nothing(data) && (
         <>
           <Notices data={data} />
-          <Summary data={data} outdated={known.outdated} />
+          <Summary data={data} owners={owners} outdated={known.outdated} />
           <Budgets budgets={data.budgets} currency={data.currency} />
           <CostChart
             at={at}
@@ -73,12 +77,12 @@ export function Cost({ at, status }: { at: CostRoute; status: Status }) {
             what={data.currency ? chosen(at.what, measures) : "hours"}
             money={!!data.currency}
             query={query}
-            about={[by, range, step, at.tenant, at.namespace, at.cluster, at.shared]}
+            about={[by, range, step, at.tenant, at.namespace, at.cluster, shared]}
             status={status}
             change={go}
           />
-          <CostTable data={data} by={by} at={at} outdated={known.outdated} grow={() => setLimit(limit + page)} />
-          <Footnotes known={known as Known<CostAnswer> & { data: CostAnswer }} by={by} />
+          <CostTable data={data} by={by} owners={owners} at={at} outdated={known.outdated} grow={() => setLimit(limit + page)} />
+          <Footnotes known={known as Known<CostAnswer> & { data: CostAnswer }} all={!owners && !ofBoards(by)} />
         </>
       )}
     </>
@@ -182,12 +186,13 @@ function Notices({ data }: { data: CostAnswer }) {
 
 const notHeld = ["free", "stranded", "unavailable"];
 
-function Summary({ data, outdated }: { data: CostAnswer; outdated: boolean }) {
+function Summary({ data, owners, outdated }: { data: CostAnswer; owners: boolean; outdated: boolean }) {
   const { total, currency, states } = data;
   const held = states.find((s) => s.state === "held");
   const none = states.filter((s) => notHeld.includes(s.state ?? ""));
   const unknown = states.find((s) => s.state === "unknown");
   const energy = energyOf(total);
+  const [whole, of] = owners ? ["What the filters match", "of what the filters match"] : ["The whole fleet", "of the fleet"];
   const hours = (lines: readonly CostLine[]) => lines.reduce((sum, l) => sum + l.time, 0) / 3600;
   const noneCost = none.reduce<number | null>((sum, l) => (sum === null || l.cost === null ? null : sum + l.cost), 0);
   // In money where there is any, else in hours.
@@ -198,7 +203,7 @@ function Summary({ data, outdated }: { data: CostAnswer; outdated: boolean }) {
       <Figure name={name} value={time} unit="h" title={time === null ? "no utilization was measured" : undefined} note={note} />
     );
   return (
-    <section class={outdated ? "cards cost outdated" : "cards cost"} aria-label="The whole fleet">
+    <section class={outdated ? "cards cost outdated" : "cards cost"} aria-label={whole}>
       <dl>
         {currency && (
           <Figure
@@ -206,13 +211,13 @@ function Summary({ data, outdated }: { data: CostAnswer; outdated: boolean }) {
             value={total.cost}
             unit={`money:${currency}`}
             title={total.cost === null ? "a part of it has no price" : undefined}
-            note={total.cost === null && total.priced_cost !== null ? `${text(total.priced_cost, `money:${currency}`)} of what has a price` : "of the fleet"}
+            note={total.cost === null && total.priced_cost !== null ? `${text(total.priced_cost, `money:${currency}`)} of what has a price` : of}
           />
         )}
-        <Figure name="GPU hours" value={total.time / 3600} unit="h" note={unknown?.time ? `of these ${text(unknown.time / 3600, "h")} unknown` : "of the fleet"} />
-        {figure("Held", held?.cost ?? null, hours(held ? [held] : []), "by owners")}
+        <Figure name="GPU hours" value={total.time / 3600} unit="h" note={unknown?.time ? `of these ${text(unknown.time / 3600, "h")} unknown` : of} />
+        {!owners && figure("Held", held?.cost ?? null, hours(held ? [held] : []), "by owners")}
         {figure("Idle", held?.idle_cost ?? null, held?.idle == null ? null : held.idle / 3600, "held, and hardly used for long")}
-        {figure("Not held", noneCost, hours(none), "free, stranded, unavailable")}
+        {!owners && figure("Not held", noneCost, hours(none), "free, stranded, unavailable")}
         <Figure name="Energy" value={energy} unit="J" title={energy === null ? "no energy was reported" : undefined} note={energy === null ? undefined : `${(energy / 3.6e6).toLocaleString("en-US", { maximumSignificantDigits: 3 })} kWh, of GPU boards alone`} />
         <Figure name="Carbon" value={total.carbon} unit="g" title={total.carbon === null ? "the carbon intensity of a part is not known" : undefined} note={data.intensities.length ? `CO₂e, ${data.intensities.map(safe).join(" and ")} intensity` : undefined} />
       </dl>
@@ -268,14 +273,14 @@ service:
 }
 
 /** What the numbers are, in a sentence or two. */
-function Footnotes({ known, by }: { known: Known<CostAnswer> & { data: CostAnswer }; by: Grouping }) {
+function Footnotes({ known, all }: { known: Known<CostAnswer> & { data: CostAnswer }; all: boolean }) {
   const { from, to, oldest } = known.data;
   return (
     <p class="quiet">
       {from && <>From <Time at={from} /> </>}
       {to && <>to <Time at={to} />. </>}
       {oldest && <>Usage is known from <Time at={oldest} /> on. </>}
-      Hours and days are those of UTC. {ofBoards(by) ? "" : "The last rows are what nothing held, and the fleet: the sum of all. "}A GPU hour is one of a whole GPU: half of one for two hours is one too. “—” is no value, and its title has the reason; 0 is zero.
+      Hours and days are those of UTC. {all && "The last rows are what nothing held, and the fleet: the sum of all. "}A GPU hour is one of a whole GPU: half of one for two hours is one too. “—” is no value, and its title has the reason; 0 is zero.
     </p>
   );
 }

@@ -29,8 +29,8 @@ const stateHints: Record<string, string> = {
 };
 
 /** Groups, then what nothing held, then the fleet: the sum of all. */
-export function CostTable({ data, by, at, outdated, grow }: { data: CostAnswer; by: Grouping; at: CostRoute; outdated: boolean; grow: () => void }) {
-  const boards = ofBoards(by);
+export function CostTable({ data, by, owners, at, outdated, grow }: { data: CostAnswer; by: Grouping; /** Whether it is of some owners alone. */ owners: boolean; at: CostRoute; outdated: boolean; grow: () => void }) {
+  const boards = ofBoards(by) && !owners;
   const money: Unit | null = data.currency ? `money:${data.currency}` : null;
   const carbon = [...data.lines, ...data.states].some((l) => l.carbon !== null);
   const columns: Column[] = [
@@ -70,7 +70,7 @@ export function CostTable({ data, by, at, outdated, grow }: { data: CostAnswer; 
         {groups.map((line) => (
           <Row key={`${line.state}\n${JSON.stringify(line.group)}`} columns={columns} data={named(line, by).name ?? ""} cells={cells(line, <Head line={line} by={by} at={at} />)} />
         ))}
-        {!data.next && !boards &&
+        {!data.next && !boards && !owners &&
           data.states
             .filter((s) => s.state !== "held")
             .map((line) => (
@@ -88,7 +88,7 @@ export function CostTable({ data, by, at, outdated, grow }: { data: CostAnswer; 
                 )}
               />
             ))}
-        {!data.next && <Row columns={columns} class="total" data="fleet" cells={cells(data.total, "Fleet")} />}
+        {!data.next && <Row columns={columns} class="total" data="fleet" cells={cells(data.total, owners ? "Sum" : "Fleet")} />}
       </Table>
       {data.next && (
         <p class="more">

@@ -6,7 +6,7 @@ import { count, duration, plural, safe, warmup } from "../format";
 import { grafanaLink } from "../grafana";
 import { now } from "../clock";
 import { type Known, usePoll } from "../poll";
-import { eventsLink, fleetLink } from "../router";
+import { costLink, eventsLink, fleetLink } from "../router";
 import { ageNow, averagesOver, noAverages, partly, serviceState, staleNow, told } from "../state";
 import { HealthTags } from "../parts/health";
 import { Banner, Failure, Panel, Tag } from "../parts/notices";
@@ -103,6 +103,9 @@ function Head({ name, known, status, window }: { name: ServiceName; known: Known
           <Age age={service.data_age} stale={service.stale} staleAfter={known.data.freshness.stale_after} receivedAt={known.receivedAt} time={service.data_time} suffix=" old" />
         </span>
       )}
+      <a class="button" href={costLink({ by: "service", namespace: name.namespace, cluster: name.cluster ?? "" })} title="Of the services of its namespace">
+        Cost
+      </a>
       <a class="button" href={eventsLink({ name })}>
         Events
       </a>
