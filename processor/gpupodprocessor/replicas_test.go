@@ -86,6 +86,21 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// Parts that a scheduler granted are parts like replicas, of any size; the device has the
+// power and the memory of all, once. An owner of the whole board has the board itself.
+func TestGrantedParts(t *testing.T) {
+	b := start(t, noService)
+	granted := " gpu.sharing=hami gpu.attribution.source=annotation gpu.allocation.share="
+	b.feed(parse(snapshot(10, "ml/a-0/main 0.3"+granted+"0.3 hw.id=GPU-a::0", "ml/b-0/main 0.45"+granted+"0.45 hw.id=GPU-a::4")))
+	b.expect(inputs(12, "GPU-a", ""), inputs(12, "GPU-a", "")+
+		part(12, "GPU-a::0", "GPU-a", "", aHeld)+part(12, "GPU-a::4", "GPU-a", "", bHeld))
+
+	b.feed(parse(snapshot(20, "ml/b-0/main 1"+granted+"1 hw.id=GPU-a")))
+	out := format(b.feed(parse(inputs(27, "GPU-a", ""))))
+	require.Contains(t, out, format(parse(inputs(27, "GPU-a", bHeld))))
+	require.Contains(t, out, format(parse(partEnd(27, "GPU-a::0", "GPU-a", aHeld))))
+}
+
 // A part that two pods claim has no owner, and is left out.
 func TestContestedReplica(t *testing.T) {
 	b := start(t, noService)
