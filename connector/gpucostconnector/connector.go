@@ -109,7 +109,10 @@ func (c *gpuCost) Start(ctx context.Context, host component.Host) error {
 	c.intake = intake.New(c.reading(), c.ledger, now)
 	c.stored = output.Books{Start: c.ledger.Start(), Totals: restored}
 	c.written = output.New(metadata.ScopeName, c.set.BuildInfo.Version, c.cfg.Currency, restored)
-	c.hours = output.Hours{Scope: metadata.ScopeName, Version: c.set.BuildInfo.Version, Currency: c.cfg.Currency, Carbon: accounting.Carbon}
+	c.hours = output.Hours{Scope: metadata.ScopeName, Version: c.set.BuildInfo.Version, Currency: c.cfg.Currency}
+	if c.carbon != nil {
+		c.hours.Carbon = c.carbon.At
+	}
 	c.health.start(host, c.set.Logger)
 	c.done = make(chan struct{})
 	go c.run()

@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/output"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/forward"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
 // retryEvery is the time after which a flush is repeated of which something failed.
@@ -43,7 +44,7 @@ func (c *gpuCost) run() {
 // books are what a flush stores and emits.
 type books struct {
 	output.Books
-	hours []ledger.HourTotal
+	rows  []usage.Row // of hours
 	state []byte
 	until int64 // all boards with points are accounted until then; 0: there are none
 }
@@ -73,7 +74,7 @@ func (c *gpuCost) settle(now time.Time) *books {
 	ms := now.UnixMilli()
 	c.intake.Expire(now)
 	c.ledger.Expire(ms)
-	b := &books{hours: c.ledger.Hours(ms), until: c.ledger.Behind()}
+	b := &books{rows: c.hours.Rows(c.ledger.Hours(ms)), until: c.ledger.Behind()}
 	b.Books = output.Books{Start: c.ledger.Start(), Totals: c.ledger.Totals(), Prices: c.currentPrices(ms), Budgets: c.ledger.Budgets(ms)}
 	if c.store != nil {
 		b.state = c.ledger.Encode()
@@ -87,18 +88,24 @@ func (c *gpuCost) currentPrices(now int64) map[output.Price]float64 {
 	if c.prices == nil {
 		return nil
 	}
-	all, most := map[output.Price]float64{}, map[output.Price]int64{}
-	c.ledger.Classes(func(of *ledger.Priced, boards int64) {
-		price := c.pricing.Price(of, now)
-		if !price.Rate.Known() {
-			return
-		}
-		k := output.Price{Cluster: of.Class.Cluster, Region: of.Class.Region, Model: of.Class.Model, HostType: of.Class.HostType, Capacity: of.Class.Capacity}
-		value := price.Rate.Hour()
-		if boards > most[k] || boards == most[k] && value > all[k] {
-			all[k], most[k] = value, boards
+	type priced struct {
+		output.Price
+		value float64
+	}
+	boards := map[priced]int64{}
+	c.ledger.Classes(func(of *ledger.Priced, n int64) {
+		if price := c.pricing.Price(of, now); price.Rate.Known() {
+			k := output.Price{Cluster: of.Class.Cluster, Region: of.Class.Region, Model: of.Class.Model, HostType: of.Class.HostType, Capacity: of.Class.Capacity}
+			boards[priced{k, price.Rate.Hour()}] += n
 		}
 	})
+	all := map[output.Price]float64{}
+	for p, n := range boards {
+		known, is := all[p.Price]
+		if most := boards[priced{p.Price, known}]; !is || n > most || n == most && p.value > known {
+			all[p.Price] = p.value
+		}
+	}
 	return all
 }
 
@@ -140,15 +147,15 @@ func (c *gpuCost) emitHours(ctx context.Context, now time.Time, b *books, stored
 	if !stored {
 		return nil
 	}
-	if c.logs != nil && len(b.hours) > 0 {
-		err := c.logs.ConsumeLogs(ctx, c.hours.Write(b.hours, pcommon.NewTimestampFromTime(now)))
+	if c.logs != nil && len(b.rows) > 0 {
+		err := c.logs.ConsumeLogs(ctx, c.hours.Write(b.rows, pcommon.NewTimestampFromTime(now)))
 		if err != nil {
 			c.telemetry.GpuCostFailures.Add(ctx, 1)
 			if !forward.Permanent(err) {
 				c.logger.Warn("next component refused rows of hours, retrying", zap.Error(err))
 				return err
 			}
-			c.logger.Error("rows of hours dropped: an exporter of the pipeline refused them permanently, see its own log", zap.Int("rows", len(b.hours)), zap.Error(err))
+			c.logger.Error("rows of hours dropped: an exporter of the pipeline refused them permanently, see its own log", zap.Int("rows", len(b.rows)), zap.Error(err))
 		}
 	}
 	c.mu.Lock()

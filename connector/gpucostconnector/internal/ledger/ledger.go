@@ -217,24 +217,20 @@ func (l *Ledger) Behind() int64 {
 	return oldest
 }
 
-// Classes calls f with what a price of a whole board may depend on, of the open accounts of
-// physical boards: once for each combination, with the number of boards that it is of.
+// Classes calls f with what the price of a whole board may depend on, once for each node
+// and class of physical boards with an open account, with the number of these boards.
 func (l *Ledger) Classes(f func(of *Priced, boards int64)) {
-	type kind struct {
-		class Class
-		node  int64 // its boards
-	}
-	all := map[kind]int64{}
+	of := map[Class]int64{}
 	for _, n := range l.nodes {
-		boards := n.physical()
+		clear(of)
 		for _, b := range n.boards {
 			if !b.virtual && b.until != 0 {
-				all[kind{*b.class, boards}]++
+				of[*b.class]++
 			}
 		}
-	}
-	for k, boards := range all {
-		f(&Priced{Class: &k.class, Boards: k.node, Share: share.Whole}, boards)
+		for class, boards := range of {
+			f(&Priced{Class: &class, Node: n.key.name, Boards: n.physical(), Share: share.Whole}, boards)
+		}
 	}
 }
 

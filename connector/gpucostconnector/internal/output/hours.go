@@ -10,35 +10,41 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
-// Hours writes rows of hours as log records.
+// Hours makes rows of hours, and writes them as log records.
 type Hours struct {
 	Scope, Version, Currency string
-	// Carbon reports whether carbon dioxide is known of a class at a time: of a row without
-	// any it is 0, or not known. nil: it is not known.
-	Carbon func(c *ledger.Class, at int64) (milligrams int64, ok bool)
+	// Carbon returns the kind of the carbon intensity of a region at a time, and whether there
+	// is one. nil: there is none.
+	Carbon func(region string, at time.Time) (milligrams int64, kind string, ok bool)
 }
 
 // Write returns a record for each row.
-func (h *Hours) Write(hours []ledger.HourTotal, now pcommon.Timestamp) plog.Logs {
+func (h *Hours) Write(rows []usage.Row, now pcommon.Timestamp) plog.Logs {
 	logs := plog.NewLogs()
-	if len(hours) == 0 {
-		return logs
-	}
 	scope := logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
 	scope.Scope().SetName(h.Scope)
 	scope.Scope().SetVersion(h.Version)
 	records := scope.LogRecords()
-	records.EnsureCapacity(len(hours))
-	for i := range hours {
-		row := h.row(&hours[i])
+	records.EnsureCapacity(len(rows))
+	for i := range rows {
 		record := records.AppendEmpty()
-		row.ToRecord(record)
+		rows[i].ToRecord(record)
 		record.SetObservedTimestamp(now)
 	}
 	return logs
+}
+
+// Rows returns the rows of some hours.
+func (h *Hours) Rows(hours []ledger.HourTotal) []usage.Row {
+	rows := make([]usage.Row, len(hours))
+	for i := range hours {
+		rows[i] = h.row(&hours[i])
+	}
+	return rows
 }
 
 func (h *Hours) row(t *ledger.HourTotal) usage.Row {
@@ -58,16 +64,23 @@ func (h *Hours) row(t *ledger.HourTotal) usage.Row {
 	if k.Rate.Known() {
 		row.Currency, row.RateNano, row.RatePer, row.Kind = h.Currency, k.Rate.Nano, k.Rate.Per, k.Kind
 	}
-	if t.Carbon == 0 && !h.knowsCarbon(&k.Class, t.Start) {
-		row.Carbon = -1
+	known := false
+	known, row.Marginal = h.intensity(k.Region, row.Hour)
+	if t.Carbon == 0 && !known {
+		row.Carbon = -1 // the grid may cause none, or it is not known
 	}
 	return row
 }
 
-func (h *Hours) knowsCarbon(c *ledger.Class, at int64) bool {
+// intensity reports whether a carbon intensity is known at the start or the end of an hour,
+// and whether one of both is marginal.
+func (h *Hours) intensity(region string, hour time.Time) (known, marginal bool) {
 	if h.Carbon == nil {
-		return false
+		return false, false
 	}
-	_, known := h.Carbon(c, at)
-	return known
+	for _, at := range []time.Time{hour, hour.Add(time.Hour - 1)} {
+		_, kind, ok := h.Carbon(region, at)
+		known, marginal = known || ok, marginal || ok && kind == prices.Marginal
+	}
+	return known, marginal
 }

@@ -197,16 +197,22 @@ func TestPricesAndBudgets(t *testing.T) {
 func TestRowsOfHours(t *testing.T) {
 	const hour = 1_699_999_200_000
 	h := &Hours{Scope: "scope", Version: "1", Currency: "EUR"}
+	read := func(hours ...ledger.HourTotal) (rows []usage.Row) {
+		for _, record := range h.Write(h.Rows(hours), now).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().All() {
+			row, err := usage.FromRecord(record)
+			require.NoError(t, err)
+			assert.Equal(t, now, record.ObservedTimestamp())
+			rows = append(rows, row)
+		}
+		return rows
+	}
 	held := total(func(t *ledger.Total) {
 		t.Key.Pool, t.Key.Labels, t.Key.Profile, t.Key.Pod = "p", "a=b", "3g.40gb", "pod-1"
 		t.Energy, t.Carbon, t.Unplaced, t.Flags = [3]int64{1, 2, 3}, 4, 5, ledger.Contested|ledger.BoardMetered|ledger.Estimated
 	}).Row
 	free := total(func(t *ledger.Total) { t.Key.State, t.Key.Rate, t.Key.Kind = ledger.Free, prices.Rate{}, "" }).Row
-	logs := h.Write([]ledger.HourTotal{{Row: held, Start: hour, Revision: 3}, {Row: free, Start: hour + 3_600_000}}, now)
-	records := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords()
-	require.Equal(t, 2, records.Len())
-	got, err := usage.FromRecord(records.At(0))
-	require.NoError(t, err)
+	rows := read(ledger.HourTotal{Row: held, Start: hour, Revision: 3}, ledger.HourTotal{Row: free, Start: hour + 3_600_000})
+	require.Len(t, rows, 2)
 	assert.Equal(t, usage.Row{
 		Key: usage.Key{
 			Cluster: "c", Model: "H100", HostType: "h8", Region: "r", CapacityType: "spot", NodePool: "p", Labels: "a=b", Profile: "3g.40gb", State: "held",
@@ -215,18 +221,19 @@ func TestRowsOfHours(t *testing.T) {
 		Hour: time.UnixMilli(hour).UTC(), Revision: 3,
 		Amounts:   usage.Amounts{Time: 3_600_000, Used: 1_800_000, Idle: 900_000, Unmeasured: 60_000, Unplaced: 5, Energy: [3]int64{1, 2, 3}, Carbon: 4},
 		Contested: true, BoardMetered: true, Estimated: true,
-	}, got)
-	got, err = usage.FromRecord(records.At(1))
-	require.NoError(t, err)
-	assert.True(t, got.Open)
-	assert.Equal(t, int64(-1), got.Carbon, "no intensity is known")
-	assert.Empty(t, got.Currency)
+	}, rows[0])
+	assert.True(t, rows[1].Open)
+	assert.Equal(t, int64(-1), rows[1].Carbon, "no intensity is known")
+	assert.Empty(t, rows[1].Currency)
 
-	h.Carbon = func(c *ledger.Class, at int64) (int64, bool) { return 0, c.Region == "r" && at == hour }
-	got, err = usage.FromRecord(h.Write([]ledger.HourTotal{{Row: free, Start: hour, Revision: 1}}, now).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0))
-	require.NoError(t, err)
-	assert.Zero(t, got.Carbon, "its grid causes none")
-	assert.Zero(t, h.Write(nil, now).ResourceLogs().Len())
+	for kind, marginal := range map[string]bool{prices.Average: false, prices.Marginal: true} {
+		h.Carbon = func(region string, at time.Time) (int64, string, bool) {
+			return 0, kind, region == "r" && at.After(time.UnixMilli(hour))
+		}
+		row := read(ledger.HourTotal{Row: free, Start: hour, Revision: 1})[0]
+		assert.Zero(t, row.Carbon, "its grid causes none")
+		assert.Equal(t, marginal, row.Marginal)
+	}
 }
 
 // Sums do not depend on the order of rows: a counter that falls by the last digit of a float

@@ -143,8 +143,8 @@ func (p *Pricing) Gauges() map[string]Gauge {
 func Unpriced(totals []ledger.Total) map[string]int64 {
 	sums := map[string]int64{}
 	for i := range totals {
-		if t := &totals[i]; !t.Key.Rate.Known() && t.Time > 0 {
-			sums[t.Key.Model] += t.Time
+		if t := &totals[i]; t.Unpriced > 0 {
+			sums[t.Key.Model] += t.Unpriced
 		}
 	}
 	return sums
