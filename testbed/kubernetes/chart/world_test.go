@@ -224,6 +224,7 @@ func (w *world) secrets(namespace string) {
 			"ops-whsec": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "routing": "0123456789abcdef0123456789abcdef",
 		},
 		"hooks-files":   {"ops": "https://hooks.example.com/T0/B0/abc"},
+		"prices":        {"prices.yaml": "- {match: {hw.model: \"*\"}, gpu_hour: \"1.10\"}\n"},
 		"audit-keys":    auditKeys(w.t),
 		"proxy":         {"url": "http://proxy.example.com:3128"},
 		"control-token": {"token": "0123456789abcdef"},
