@@ -184,9 +184,10 @@ func (x *Intake) resolved(n *node, a *allocation, at int64) {
 	p.Board, p.Part, p.Share = b.id, is.part, share.Whole
 	switch {
 	case a.partitioned && a.owner != nil && (is.part == b.id || is.device == b.id):
-		// The number of a part states nothing about the size of others.
-		p.Part, p.Share = a.owner.partition(b.id), a.granted(x.cfg.VGPUShare)
-	case is.device != "" || is.part != b.id:
+		if p.Share = a.granted(x.cfg.VGPUShare); is.part == b.id && p.Share != share.Whole {
+			p.Part = a.owner.partition(b.id) // parts without a number
+		}
+	case is.part != b.id:
 		x.part(b, a, &is, at)
 	}
 	p.Class = x.classOf(b)

@@ -118,6 +118,13 @@ func TestAnHour(t *testing.T) {
 			},
 			want: map[string]float64{"a": 900, "b": 900, "c": 900, "d": 900},
 		},
+		"numbered parts of a board": {
+			send: func(b batch, at int64) {
+				b.holds(node, at, pod("a"), board+"::0", .25, granted(.25)).holds(node, at, pod("b"), board+"::1", .5, granted(.5)).
+					holds(node, at, pod("c"), gpu(1), 1, granted(1)).free(node, at, gpu(2), attrs{"gpu.attribution.source": "annotation"})
+			},
+			want: map[string]float64{"a": 900, "b": 1800, "c": 3600, "(free)": 4500},
+		},
 		"a partition by memory": {
 			send: func(b batch, at int64) {
 				b.holds(node, at, pod("a"), board, .25, granted(.25, attrs{"gpu.allocation.share.cores": .5}))
