@@ -47,18 +47,17 @@ type board struct {
 	absent bool
 	// restored: until is from before a restart, so a gap is never taken for granted.
 	restored bool
+	arrived  bool // a point has come since Behind
 
 	missing int64 // since when it is absent
-	arrived bool  // a point has come since Behind
 
 	first, until int64 // until: what is credited; 0 as long as there is no snapshot
 	states       [NumStates]int64
 
-	current snapshot // at until
-	open    int64    // time of the snapshot that is being read; 0: none
-	matched int      // how many of its points are those of current, in order
-	next    snapshot // the points of it, once one differed
-	differs bool
+	current snapshot  // at until
+	open    int64     // time of the snapshot that is being read; 0: none
+	matched int       // how many of its points are those of current, in order
+	next    *snapshot // the points of it, once one differed; else nil
 
 	meters []meter
 	power  energy
@@ -88,7 +87,7 @@ func (l *Ledger) Add(p *Point) {
 			}
 		}
 		l.seal(b)
-		b.open, b.matched, b.differs = p.Time, 0, false
+		b.open, b.matched, b.next = p.Time, 0, nil
 		b.class = p.Class
 	}
 	b.read(l, p)
@@ -202,7 +201,7 @@ func (l *Ledger) end(b *board) {
 
 // read makes a point part of the open snapshot.
 func (b *board) read(l *Ledger, p *Point) {
-	if !b.differs {
+	if b.next == nil {
 		known := b.current.points()
 		if b.matched < len(known) && b.current.rest == p.Rest && known[b.matched].is(p) {
 			if o := known[b.matched].owner; o != nil && o.UID == "" && p.Owner.UID != "" {
@@ -211,8 +210,7 @@ func (b *board) read(l *Ledger, p *Point) {
 			b.matched++
 			return
 		}
-		b.differs = true
-		b.next.reset()
+		b.next = &snapshot{}
 		b.next.begin(known[:b.matched])
 	}
 	b.next.rest = p.Rest
@@ -265,17 +263,15 @@ func (l *Ledger) seal(b *board) {
 		return
 	}
 	known := len(b.current.points())
-	if !b.differs && b.matched != known {
-		b.differs = true
-		b.next.reset()
-		b.next.rest = b.current.rest
+	if b.next == nil && b.matched != known {
+		b.next = &snapshot{rest: b.current.rest}
 		b.next.begin(b.current.points()[:b.matched])
 	}
 	l.gap(b)
-	if b.differs {
+	if b.next != nil {
 		b.next.follow(&b.current)
 		b.next.finish(b, &l.counts)
-		b.current, b.next = b.next, b.current
+		b.current, b.next = *b.next, nil
 	}
 	b.until, b.open, b.absent, b.restored = b.open, 0, false, false
 }
@@ -306,7 +302,7 @@ func (l *Ledger) gap(b *board) {
 // sameOwners reports whether the open snapshot has the parts of the last one, with the
 // same owners.
 func (b *board) sameOwners() bool {
-	if !b.differs {
+	if b.next == nil {
 		return true
 	}
 	was, is := b.current.points(), b.next.parts
@@ -330,7 +326,7 @@ func (b *board) oldestPending() int64 {
 		oldest = b.open
 	}
 	for _, s := range b.power.shares {
-		oldest = min(oldest, s.hour)
+		oldest = min(oldest, s.start())
 	}
 	for i := range b.current.parts {
 		for _, s := range b.current.parts[i].idle.pending {

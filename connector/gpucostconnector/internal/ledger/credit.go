@@ -13,9 +13,9 @@ import (
 type credited struct {
 	row    *row
 	class  *Class
+	until  int64  // the price holds until then
+	layout uint32 // of the node
 	state  State
-	layout int64 // of the node
-	until  int64 // the price holds until then
 }
 
 // credit advances a board's account to a time. as is the state of the whole interval, and
@@ -79,7 +79,7 @@ func (l *books) rowOf(b *board, q *part) *credited {
 		p := l.cfg.Price(&of, b.until)
 		k.Rate, k.Kind, until = p.Rate, p.Kind, p.Until
 	}
-	q.credited = credited{l.row(k, b.until), b.class, state, b.node.layout, until}
+	q.credited = credited{l.row(k, b.until), b.class, until, b.node.layout, state}
 	return &q.credited
 }
 

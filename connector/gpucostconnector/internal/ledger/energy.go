@@ -10,27 +10,30 @@ import (
 // energy is what a board burnt, and who had it since that was last credited.
 type energy struct {
 	counted bool  // there is a counter; power is not integrated
+	basis   Basis // of pending and later: Integrated, or OfShare
 	last    int64 // time of the newest point; 0: none
 	value   int64 // of the counter, mJ; of the power, mW
 	rest    int64 // of the integration, µJ
 	pending int64 // mJ up to due that are not credited yet
 	due     int64
 	later   int64 // mJ between due and last
-	basis   Basis // of both: Integrated, or OfShare
 
 	shares []energyShare
 }
 
 // energyShare is time that has not been given its energy.
 type energyShare struct {
-	row   *row
-	hour  int64
-	ms    int64
-	whole bool
+	row  *row
+	hour int32 // since the Unix epoch
+	ms   int32
 	// Where energy is split by activity, that of its measured part: ms at full load, and the
 	// ms of it.
-	busy, measured int64
+	busy, measured int32
+	whole          bool
 }
+
+// start is that of the hour.
+func (s *energyShare) start() int64 { return int64(s.hour) * hour }
 
 const (
 	// energyFor is how long a gap of the counter may last.
@@ -121,20 +124,20 @@ func (e *energy) share(r *row, h, ms int64, whole bool) {
 		return
 	}
 	for i := len(e.shares) - 1; i >= 0; i-- {
-		if s := &e.shares[i]; s.row == r && s.hour == h && s.whole == whole {
-			s.ms += ms
+		if s := &e.shares[i]; s.row == r && s.start() == h && s.whole == whole {
+			s.ms += int32(ms)
 			return
 		}
 	}
-	e.shares = append(e.shares, energyShare{row: r, hour: h, ms: ms, whole: whole})
+	e.shares = append(e.shares, energyShare{row: r, hour: int32(h / hour), ms: int32(ms), whole: whole})
 }
 
 // active notes what a row used of time that share was called with.
 func (e *energy) active(r *row, h int64, whole bool, busy, measured int64) {
 	for i := len(e.shares) - 1; i >= 0; i-- {
-		if s := &e.shares[i]; s.row == r && s.hour == h && s.whole == whole {
-			s.busy += busy
-			s.measured += measured
+		if s := &e.shares[i]; s.row == r && s.start() == h && s.whole == whole {
+			s.busy += int32(busy)
+			s.measured += int32(measured)
 			return
 		}
 	}
@@ -162,9 +165,9 @@ func (l *books) settle(b *board) {
 			basis = OfBoard
 		}
 		if split && !s.whole {
-			s.row.mark(s.hour, Estimated)
+			s.row.mark(s.start(), Estimated)
 		}
-		h := s.row.at(s.hour)
+		h := s.row.at(s.start())
 		s.row.total.Energy[basis] += parts[i]
 		h.Energy[basis] += parts[i]
 		if known {
@@ -184,8 +187,8 @@ func (l *books) divide(b *board, weights, parts []int64) (byActivity bool) {
 	e := &b.power
 	all, busy, measured := int64(0), int64(0), int64(0)
 	for i, s := range e.shares {
-		weights[i] = s.ms
-		all, busy, measured = all+s.ms, busy+s.busy, measured+s.measured
+		weights[i] = int64(s.ms)
+		all, busy, measured = all+int64(s.ms), busy+int64(s.busy), measured+int64(s.measured)
 	}
 	exact.Proportion(e.pending, weights, parts)
 	if l.cfg.IdleWatts == nil || busy == 0 {
@@ -197,9 +200,9 @@ func (l *books) divide(b *board, weights, parts []int64) (byActivity bool) {
 	}
 	exact.Proportion(idle, weights, parts)
 	for i, s := range e.shares {
-		weights[i] = s.busy
+		weights[i] = int64(s.busy)
 		if s.row.key.State == Held {
-			weights[i] += exact.MulDiv(max(0, s.ms-s.measured), busy, measured)
+			weights[i] += exact.MulDiv(int64(max(0, s.ms-s.measured)), busy, measured)
 		}
 	}
 	above := make([]int64, len(parts))

@@ -151,9 +151,9 @@ type nodeKey struct{ cluster, name string }
 type node struct {
 	key    nodeKey
 	boards []*board
-	newest int64 // time of its newest snapshot
-	run    int64 // the first snapshot since the last gap above the ttl
-	layout int64 // changes with the number of boards, on which prices may depend
+	newest int64  // time of its newest snapshot
+	run    int64  // the first snapshot since the last gap above the ttl
+	layout uint32 // changes with the number of boards, on which prices may depend
 	// unusable[0] is the newest report about the node that differs from the one before.
 	unusable [2]struct {
 		at int64

@@ -100,8 +100,7 @@ func (m *meter) read(from, to int64) piece {
 // idle is a stretch of a part without work, which counts from its start once it has lasted
 // long enough.
 type idle struct {
-	running bool
-	since   int64
+	since   int64 // 0: it is not idle
 	pending []stretch
 }
 
@@ -113,12 +112,12 @@ type stretch struct {
 }
 
 // end ends the stretch. What is pending was too short to count.
-func (i *idle) end() { i.running, i.pending = false, i.pending[:0] }
+func (i *idle) end() { i.since, i.pending = 0, i.pending[:0] }
 
 // add lengthens the stretch.
 func (i *idle) add(at int64, r *row, h, ms int64) {
-	if !i.running {
-		i.running, i.since = true, at
+	if i.since == 0 {
+		i.since = at
 	}
 	if n := len(i.pending); n > 0 && i.pending[n-1].row == r && i.pending[n-1].hour == h {
 		i.pending[n-1].ms += ms

@@ -145,7 +145,7 @@ func (w *writer) board(b *board, rows map[*row]int) {
 	w.flag(e.counted)
 	w.num(e.last, e.value, e.rest, e.pending, e.due, e.later, int64(e.basis), int64(len(e.shares)))
 	for _, s := range e.shares {
-		w.num(int64(rows[s.row]), s.hour, s.ms, s.busy, s.measured)
+		w.num(int64(rows[s.row]), int64(s.hour), int64(s.ms), int64(s.busy), int64(s.measured))
 		w.flag(s.whole)
 	}
 	s := &b.current
@@ -230,8 +230,9 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 		if r.bad {
 			return nil
 		}
-		s := energyShare{row: rows[i], hour: r.one(), ms: r.one(), busy: r.one(), measured: r.one(), whole: r.flag()}
-		r.bad = r.bad || s.ms <= 0 || s.busy < 0 || s.busy > s.measured || s.measured > s.ms
+		const most = 1 << 31
+		s := energyShare{row: rows[i], hour: int32(r.within(most)), ms: int32(r.within(most)), busy: int32(r.within(most)), measured: int32(r.within(most)), whole: r.flag()}
+		r.bad = r.bad || s.ms <= 0 || s.busy > s.measured || s.measured > s.ms
 		e.shares = append(e.shares, s)
 	}
 	b.current.rest = State(r.within(int64(NumStates)))
