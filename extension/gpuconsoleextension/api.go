@@ -86,6 +86,7 @@ func (a *api) endpoints() []endpoint {
 		{name: "nodes", parameters: []string{"limit", "cursor", "q", "cluster", "node", "device", "attention"}, answer: a.nodes},
 		{name: "range", parameters: with("window", "by"), answer: a.charts},
 		{name: "device_range", parameters: []string{"cluster", "node", "device", "window"}, answer: a.deviceCharts},
+		{name: "cost", parameters: costParameters, answer: a.cost},
 		{name: "events", parameters: with("limit", "cursor", "name", "min_severity", "q", "active"), answer: a.events},
 		{name: "acknowledge", answer: a.acknowledge, changes: true},
 	}
@@ -135,8 +136,21 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 			}
 			return
 		}
+		if file, is := answer.(*download); is {
+			writeFile(w, file)
+			return
+		}
 		writeJSON(w, http.StatusOK, answer)
 	})
+}
+
+// writeFile writes a file to be saved. It cannot fail but where the client is gone.
+func writeFile(w http.ResponseWriter, f *download) {
+	w.Header().Set("Content-Type", f.kind)
+	w.Header().Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	_ = f.write(w)
 }
 
 // answer answers, and turns a panic into an error: one request that hits a
@@ -233,8 +247,12 @@ func (a *api) observed(name string, next http.HandlerFunc) http.HandlerFunc {
 
 // read reads from the store, unless that is left alone.
 func (a *api) read(ctx context.Context, read func() error) error {
-	err := a.breaker.do(read)
-	// The time of a request is the console's own limit, and the store's fault.
+	return a.timed(ctx, a.breaker.do(read))
+}
+
+// timed explains an error of the store where the time of a request is over, which is the
+// console's own limit, and the store's fault.
+func (a *api) timed(ctx context.Context, err error) error {
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && store.KindOf(err) == store.Canceled {
 		return store.Errorf(store.Timeout, "the answer took longer than it may (query_timeout is %v)", a.config.QueryTimeout)
 	}

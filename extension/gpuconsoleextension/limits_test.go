@@ -29,7 +29,7 @@ import (
 // everyEndpoint is a request to each.
 var everyEndpoint = map[string]string{
 	"status": "", "services": "", "service": "namespace=ml&service=chat", "pods": "namespace=ml&service=chat", "nodes": "",
-	"range": "namespace=ml&service=chat&window=5m", "device_range": "node=n&window=5m", "events": "",
+	"range": "namespace=ml&service=chat&window=5m", "device_range": "node=n&window=5m", "events": "", "cost": "",
 }
 
 func reasonOf(t testing.TB, a answer) consoleapi.Error {

@@ -130,19 +130,39 @@ func (p *parameters) oneOf(name, otherwise string, allowed ...string) string {
 
 // limit is how many items a page has.
 func (p *parameters) limit(most int) int {
+	return p.limited(most, ", which is max_services_per_request")
+}
+
+// limited is limit where it has another cause.
+func (p *parameters) limited(most int, cause string) int {
 	if !p.has("limit") {
 		return min(100, most)
 	}
-	s := p.values.Get("limit")
+	n := p.number("limit", most)
+	if n > most && p.err == nil {
+		p.err = exceeded(fmt.Sprintf("limit is more than %d items%s: ask for at most %d and for further pages with cursor.", most, cause, most))
+	}
+	return min(n, most)
+}
+
+// number is a parameter of 1 or more; all that are above most are most + 1.
+func (p *parameters) number(name string, most int) int {
+	s := p.values.Get(name)
 	n, err := strconv.Atoi(s)
 	if err != nil && isDigits(s) {
-		n = mostServices + 1 // more than an int holds
+		n = most + 1 // more than an int holds
 	} else if err != nil || n < 1 {
-		p.refuse("limit", "is "+quoted(s)+"; it is a whole number from 1 to "+strconv.Itoa(most))
+		p.refuse(name, "is "+quoted(s)+"; it is a whole number from 1 to "+strconv.Itoa(most))
 		return 1
 	}
-	if n > most && p.err == nil {
-		p.err = exceeded(fmt.Sprintf("limit is more than %d items, which is max_services_per_request: ask for at most %d and for further pages with cursor.", most, most))
+	return min(n, most+1)
+}
+
+// whole is a parameter from 1 to most.
+func (p *parameters) whole(name string, most int) int {
+	n := p.number(name, most)
+	if n > most {
+		p.refuse(name, "is more than "+strconv.Itoa(most))
 	}
 	return min(n, most)
 }

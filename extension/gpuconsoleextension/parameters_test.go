@@ -155,11 +155,21 @@ func TestPages(t *testing.T) {
 }
 
 func FuzzParameters(f *testing.F) {
-	for _, s := range []string{"", "limit=5&cursor=", "limit=-1", "limit=99999999999999999999", "cursor=AQAAAAAAAAAAAAAAAAA", "a=%zz", "q=%00&q=1", "namespace=a;service=b", "window=24h&by=pod", "limit=+5", "limit=٣"} {
+	for _, s := range []string{"", "limit=5&cursor=", "limit=-1", "limit=99999999999999999999", "cursor=AQAAAAAAAAAAAAAAAAA", "a=%zz", "q=%00&q=1", "namespace=a;service=b", "window=24h&by=pod", "limit=+5", "limit=٣", "by=row&format=focus&since=4w", "from=2026-03-04&to=2026-03-05T00:00:00Z&step=day&top=50", "since=9999w&share_unheld=proportional&tenant="} {
 		f.Add(s, 100)
 	}
 	f.Fuzz(func(t *testing.T, raw string, most int) {
 		most = 1 + max(0, most)%mostServices
+		if cost := parse(raw, costParameters...); cost.err == nil {
+			q := cost.cost(costNow)
+			if cost.err == nil {
+				require.NoError(t, q.Check())
+				require.True(t, q.From.Before(q.To))
+				require.Regexp(t, `^[A-Za-z0-9-]+\.csv$`, fileName("gpu-cost-by-"+string(q.By), &q.Options))
+			} else {
+				require.Less(t, len(failed(cost.err).body.Detail), 500)
+			}
+		}
 		p := parse(raw, "limit", "cursor", "q", "cluster", "namespace", "service", "window")
 		limit, after := p.limit(most), p.cursor()
 		key := p.key()

@@ -12,14 +12,22 @@ import (
 type CostAnswer struct {
 	Freshness Freshness `json:"freshness"`
 	CostReport
-	Budgets []CostBudget `json:"budgets"`
-	Oldest  *time.Time   `json:"oldest"` // the first hour that is kept; null: there is none
-	Newest  *time.Time   `json:"newest"`
-	Next    *string      `json:"next"`
-	// Reason is why there is nothing: no_usage, nothing has come yet; not_kept, the store
-	// keeps no hours. Null where there is something.
+	// Budgets are null where the metrics of the store cannot be read.
+	Budgets   []CostBudget `json:"budgets"`
+	Oldest    *time.Time   `json:"oldest"` // the first hour that is kept; null: there is none
+	Newest    *time.Time   `json:"newest"`
+	LineCount int          `json:"line_count"` // of all pages
+	Next      *string      `json:"next"`
+	// Reason is why there is nothing: NoUsage or UsageNotKept. Null where there is
+	// something.
 	Reason *string `json:"reason"`
 }
+
+// Reasons of a CostAnswer.
+const (
+	NoUsage      = "no_usage" // nothing has arrived yet
+	UsageNotKept = "not_kept" // the store is configured to keep none
+)
 
 // CostBudget is a budget in the period that runs.
 type CostBudget struct {

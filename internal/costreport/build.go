@@ -53,6 +53,7 @@ type Builder struct {
 	lines      map[lineKey]*sums
 	spans      map[int64]*span
 	classes    map[classKey]int64
+	kept       map[Group]bool // groups with lines of their own; nil: all
 }
 
 // New returns a Builder. Options must be valid.
@@ -120,8 +121,11 @@ func (b *Builder) Add(r *usage.Row) {
 	}
 	start, end := b.period(r.Hour, r.Day)
 	key := lineKey{start: start.UnixNano(), state: r.State}
-	if r.State == usage.Held || b.By.ofBoards() {
+	if b.grouped(r.State) {
 		key.group = b.By.groupOf(&r.Key)
+		if b.kept != nil && !b.kept[key.group] {
+			key.group, key.others = Group{}, true
+		}
 	}
 	l, currency := b.line(key, start, end), b.currency(r)
 	l.add(r, currency)
@@ -202,34 +206,6 @@ func (a *Amounts) plus(o *Amounts) {
 	}
 }
 
-// mergeOthers leaves lines to the greatest groups of all periods together.
-func (b *Builder) mergeOthers() {
-	all := map[Group]*Line{}
-	for key, l := range b.lines {
-		if key.state != usage.Held && !b.By.ofBoards() {
-			continue
-		}
-		if all[key.group] == nil {
-			all[key.group] = &Line{Group: key.group}
-		}
-		all[key.group].plus(&l.Amounts)
-	}
-	groups := slices.Collect(maps.Values(all))
-	slices.SortFunc(groups, greatestFirst)
-	for _, g := range groups[min(b.Top, len(groups)):] {
-		delete(all, g.Group)
-	}
-	for key, l := range b.lines {
-		if all[key.group] != nil || key.state != usage.Held && !b.By.ofBoards() {
-			continue
-		}
-		delete(b.lines, key)
-		into := b.line(lineKey{start: key.start, state: key.state, others: true}, l.Start, l.End)
-		into.plus(&l.Amounts)
-		into.or(l.Marks)
-	}
-}
-
 // addStates adds the states that a period has no row of.
 func (b *Builder) addStates() {
 	ends := map[int64]*sums{}
@@ -256,8 +232,8 @@ func (b *Builder) addStates() {
 func (b *Builder) Report() Report {
 	r := Report{Options: b.Options}
 	b.price(&r)
-	if b.Top > 0 {
-		b.mergeOthers()
+	if b.Top > 0 && b.kept == nil {
+		b.mergeOthers(b.greatest())
 	}
 	b.addStates()
 	unknown := map[int64]bool{} // periods
