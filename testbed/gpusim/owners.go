@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
 )
@@ -250,4 +251,78 @@ func (h *holding) part(r *reading) float64 {
 		return h.util / r.util
 	}
 	return 1 / float64(len(r.owners))
+}
+
+// UsageTruth is how long an owner had a device in some time. Without a pod, the device had
+// no owner.
+type UsageTruth struct {
+	Node      string `json:"node"`
+	Board     string `json:"board"` // the UUID of its board
+	Device    string `json:"device"`
+	Namespace string `json:"namespace,omitempty"`
+	Pod       string `json:"pod,omitempty"`
+	Service   string `json:"service,omitempty"`
+	Seconds   int64  `json:"seconds"`
+	// BoardMilliJoules is what the board burnt in that time, whatever else was on it.
+	BoardMilliJoules float64 `json:"board_millijoules"`
+}
+
+// MaxUsage is the longest time that UsageOf adds up.
+const MaxUsage = 48 * time.Hour
+
+// UsageOf is the truth about the owners of all devices in the seconds from one time since
+// the start on and before another: every second of a device is of one owner, of several
+// that share it, or of none. It is that of the pods of now and of those that faults bring
+// and take.
+func (fl *Fleet) UsageOf(from, to time.Duration) ([]UsageTruth, error) {
+	if from < 0 || to < from || to-from > MaxUsage {
+		return nil, fmt.Errorf("from %s to %s: it has to be from 0 on, and %s at most", from, to, MaxUsage)
+	}
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	sums := map[UsageTruth]*UsageTruth{}
+	for _, n := range fl.nodes {
+		for _, b := range n.boards {
+			for k := step(Duration(from)); k < step(Duration(to)); k++ {
+				b.addUsage(sums, k)
+			}
+		}
+	}
+	all := make([]UsageTruth, 0, len(sums))
+	for _, u := range sums {
+		all = append(all, *u)
+	}
+	slices.SortFunc(all, func(x, y UsageTruth) int {
+		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Device, y.Device), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Pod, y.Pod))
+	})
+	return all, nil
+}
+
+// addUsage adds second k of the board.
+func (b *board) addUsage(sums map[UsageTruth]*UsageTruth, k int64) {
+	work := b.whole(k)
+	watts := b.watts(work, b.node.faults.throttled(b.index, k), k)
+	uuid := b.current(b.node.faults.harm(b, k, work.util > .5).boards)
+	add := func(key UsageTruth) {
+		if sums[key] == nil {
+			sums[key] = &UsageTruth{Node: key.Node, Board: key.Board, Device: key.Device, Namespace: key.Namespace, Pod: key.Pod, Service: key.Service}
+		}
+		sums[key].Seconds++
+		sums[key].BoardMilliJoules += watts * 1e3
+	}
+	for _, position := range b.positions() {
+		key := UsageTruth{Node: b.node.cfg.Name, Board: uuid, Device: uuid}
+		if position >= 0 {
+			key.Device = fmt.Sprintf("%s/%d", uuid, b.instances[position].id)
+		}
+		held := b.node.owners(slotRef{b.index, position}, k)
+		if len(held) == 0 {
+			add(key)
+		}
+		for i := range held {
+			p := held[i].pod
+			key.Namespace, key.Pod, key.Service = p.Namespace, p.Name, p.Service()
+			add(key)
+		}
+	}
 }

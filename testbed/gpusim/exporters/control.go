@@ -81,6 +81,19 @@ func Control(fl *gpusim.Fleet, s *Server, sink *webhook.Sink) http.Handler {
 		}
 		strictjson.Reply(w, http.StatusOK, truth)
 	})
+	mux.HandleFunc("GET /truth/usage", func(w http.ResponseWriter, r *http.Request) {
+		from, to, err := span(fl, r.URL.Query())
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		truth, err := fl.UsageOf(from, to)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		strictjson.Reply(w, http.StatusOK, truth)
+	})
 	mux.HandleFunc("GET /devices/{node}", func(w http.ResponseWriter, r *http.Request) {
 		devices, err := fl.Devices(r.PathValue("node"))
 		if err != nil {
@@ -113,14 +126,9 @@ func Control(fl *gpusim.Fleet, s *Server, sink *webhook.Sink) http.Handler {
 // requestsTruth answers GET /truth/requests: of a service, in a namespace if there are
 // several, from the start until now unless stated.
 func requestsTruth(fl *gpusim.Fleet, q url.Values) (gpusim.RequestsTruth, error) {
-	from, to := time.Duration(0), fl.Now().Sub(fl.Start())
-	for key, into := range map[string]*time.Duration{"from": &from, "to": &to} {
-		if err := parseTime(q.Get(key), fl.Start(), into); err != nil {
-			return gpusim.RequestsTruth{}, fmt.Errorf("%s: %w", key, err)
-		}
-	}
-	if to < from {
-		return gpusim.RequestsTruth{}, errors.New("to: is before from")
+	from, to, err := span(fl, q)
+	if err != nil {
+		return gpusim.RequestsTruth{}, err
 	}
 	service, namespace := q.Get("service"), q.Get("namespace")
 	if service == "" {
@@ -138,6 +146,20 @@ func requestsTruth(fl *gpusim.Fleet, q url.Values) (gpusim.RequestsTruth, error)
 		}
 	}
 	return fl.RequestsOf(namespace, service, from, to)
+}
+
+// span reads from and to: from the start until now unless stated.
+func span(fl *gpusim.Fleet, q url.Values) (from, to time.Duration, err error) {
+	to = fl.Now().Sub(fl.Start())
+	for key, into := range map[string]*time.Duration{"from": &from, "to": &to} {
+		if err := parseTime(q.Get(key), fl.Start(), into); err != nil {
+			return 0, 0, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	if to < from {
+		return 0, 0, errors.New("to: is before from")
+	}
+	return from, to, nil
 }
 
 // parseTime reads a time, or seconds since the start of the fleet.

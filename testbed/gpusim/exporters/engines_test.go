@@ -88,6 +88,20 @@ func TestEnginePages(t *testing.T) {
 	pagetest.Parse(t, body).One(t, "vllm:num_requests_running")
 }
 
+func TestTruthOfUsage(t *testing.T) {
+	b := engineBench(t)
+	b.clock.Advance(time.Minute)
+	var usage []gpusim.UsageTruth
+	require.Equal(t, http.StatusOK, b.call(http.MethodGet, "/truth/usage?from=20", "", &usage))
+	require.NotEmpty(t, usage)
+	for _, u := range usage {
+		assert.Equal(t, int64(40), u.Seconds)
+		assert.Positive(t, u.BoardMilliJoules)
+	}
+	var refusal any
+	assert.Equal(t, http.StatusBadRequest, b.call(http.MethodGet, "/truth/usage?from=20&to=10", "", &refusal))
+}
+
 func TestTruthOfRequests(t *testing.T) {
 	b := engineBench(t)
 	b.clock.Advance(time.Minute)
