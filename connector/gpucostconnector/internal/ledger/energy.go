@@ -44,27 +44,26 @@ const (
 
 // metered reports whether a point of energy counts: in the first snapshot, as long as it is
 // open, one does, from which later ones are counted.
-func (b *board) metered(at int64) bool {
-	return b.until != 0 || b.open != 0 && at >= b.open && b.power.last == 0
+func (b *board) metered(at int64, counter bool) bool {
+	return b.until != 0 || b.open != 0 && at >= b.open && (b.power.last == 0 || counter && !b.power.counted)
 }
 
 // count reads the counter of a board. maxWatts is 0 where it is not known.
 func (l *books) count(b *board, at, value int64, maxWatts float64) {
 	e := &b.power
-	if at <= e.last || at < b.first {
+	if at < e.last || at == e.last && e.counted || at < b.first {
 		return
 	}
-	if e.last == 0 || !e.counted {
+	if !e.counted { // from now on there is a counter
+		l.counts.EnergyLost += e.pending + e.later
 		*e = energy{counted: true, last: at, value: value, shares: e.shares[:0]}
 		return
 	}
 	burnt, length := value-e.value, at-e.last
 	e.value = value
 	switch {
-	case length > energyFor:
+	case length > energyFor, burnt < 0, maxWatts > 0 && float64(burnt) > jump*maxWatts*float64(length):
 		l.drop(b, at)
-	case burnt < 0, maxWatts > 0 && float64(burnt) > jump*maxWatts*float64(length):
-		l.counts.EnergyGap += length
 	default:
 		e.add(burnt, at, OfShare)
 	}

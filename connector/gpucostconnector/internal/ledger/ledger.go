@@ -117,7 +117,7 @@ type Counts struct {
 	Refused        int64 // points that a limit refused
 	Bridged        int64 // ms of GPUs
 	EnergyGap      int64 // ms of which the energy is credited to nothing
-	EnergyLost     int64 // mJ that were not credited when their account was closed
+	EnergyLost     int64 // mJ that were not credited when their account was closed, or a counter appeared
 	Oversubscribed int64 // snapshots with shares above their board
 	Overflowed     int64 // rows that were added up in another
 	Unbudgeted     int64 // ms that are too far ahead for a budget
@@ -315,7 +315,7 @@ func (l *Ledger) Utilization(boardID, device string, at int64, value float64) {
 // of the board, 0 if it is not known: more than twice of it is no energy.
 func (l *Ledger) Energy(boardID string, at int64, joules, maxWatts float64) {
 	const most = math.MaxInt64 / 4000
-	if b := l.boards[boardID]; b != nil && b.metered(at) && joules >= 0 && joules < most {
+	if b := l.boards[boardID]; b != nil && b.metered(at, true) && joules >= 0 && joules < most {
 		l.count(b, at, int64(math.Round(joules*1000)), maxWatts)
 	}
 }
@@ -324,7 +324,7 @@ func (l *Ledger) Energy(boardID string, at int64, joules, maxWatts float64) {
 // counter of its energy.
 func (l *Ledger) Power(boardID string, at int64, watts float64) {
 	const most = 1e6
-	if b := l.boards[boardID]; b != nil && b.metered(at) && watts >= 0 && watts < most {
+	if b := l.boards[boardID]; b != nil && b.metered(at, false) && watts >= 0 && watts < most {
 		l.integrate(b, at, int64(math.Round(watts*1000)))
 	}
 }

@@ -95,15 +95,12 @@ func TestCarbon(t *testing.T) {
 }
 
 func TestUnpriced(t *testing.T) {
-	total := func(model string, nano, ms int64) ledger.Total {
-		r := ledger.Total{}
+	total := func(model string, unpriced, ms int64) ledger.Total {
+		r := ledger.Total{Unpriced: unpriced}
 		r.Key.Model, r.Time = model, ms
-		if nano > 0 {
-			r.Key.Rate = prices.Rate{Nano: nano, Per: 1}
-		}
 		return r
 	}
-	assert.Equal(t, map[string]int64{"x": 7}, Unpriced([]ledger.Total{total("x", 0, 3), total("x", 0, 4), total("x", 5, 9), total("y", 5, 9), total("z", 0, 0)}))
+	assert.Equal(t, map[string]int64{"x": 7}, Unpriced([]ledger.Total{total("x", 3, 3), total("x", 4, 9), total("x", 0, 9), total("y", 0, 9), total("z", 0, 0)}))
 }
 
 func TestLabels(t *testing.T) {
