@@ -75,6 +75,9 @@ dra: {enabled: {{ .Values.dra.enabled }}}
 {{- with .Values.resourceNames }}
 resource_names: {{ toJson . }}
 {{- end }}
+{{- with .Values.sharing }}
+sharing: {{ toJson . }}
+{{- end }}
 {{- with include "otelcol-gpu.cost.nodeLabels" . | fromJsonArray }}
 node_labels: {{ toJson . }}
 {{- end }}

@@ -22,6 +22,12 @@ Rights: those of config/kubernetes, and of these only what the values ask for.
 - apiGroups: [""]
   resources: [nodes]
   verbs: [list, watch]
+{{- if has "koordinator" .Values.sharing }}
+# gpu_allocation: which board has which number on the node.
+- apiGroups: [scheduling.koordinator.sh]
+  resources: [devices]
+  verbs: [list, watch]
+{{- end }}
 {{- if .Values.dra.enabled }}
 # gpu_allocation: devices that are held through DRA.
 - apiGroups: [resource.k8s.io]

@@ -25,6 +25,9 @@ exporter.endpoint: mode agent sends to an OTLP endpoint that is there already. S
 {{- if and (ne $v.mode "agent") (or $v.exporter.endpoint $v.exporter.url) }}
 exporter.endpoint: only mode agent sends there. Set mode to agent, or use gateway.otlp to send from the gateway
 {{- end }}
+{{- if and $v.sharing (not $v.agent.podResources.enabled) }}
+sharing: agents learn which pods there are from the kubelet, and agent.podResources.enabled is false. Set it to true, or leave sharing empty
+{{- end }}
 {{- with $v.exporter }}
 {{- if and .endpoint .url }}
 exporter.url: exporter.endpoint is set too. Agents send to one of them: leave one empty

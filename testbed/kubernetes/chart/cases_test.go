@@ -183,6 +183,13 @@ cost:
 mode: standalone
 cost: {pricesSecret: prices, tenant: {from: [k8s.namespace.label.team]}, nodeLabels: [example.com/pool]}
 `},
+	{name: "sharing", started: true, values: `
+sharing: [hami, volcano, koordinator, kai]
+`},
+	{name: "sharing-in-one-pod", values: `
+mode: standalone
+sharing: [kai]
+`},
 	{name: "no-network-policy", values: `
 networkPolicy: {enabled: false}
 `},

@@ -50,6 +50,8 @@ func TestRefused(t *testing.T) {
 		{"cost: {prices: [{gpu_hour: '1'}], pricesSecret: a}", []string{"cost.pricesSecret", "Leave one empty"}},
 		{"{mode: agent, exporter: {endpoint: 'a.example.com:4317'}, cost: {pricesSecret: a}}", []string{"cost.pricesSecret", "mode agent"}},
 		{"cost: {prices: [{gpu_hour: 1.5}]}", []string{"/cost/prices/0/gpu_hour"}},
+		{"{sharing: [kai], agent: {podResources: {enabled: false}}}", []string{"sharing", "agent.podResources.enabled"}},
+		{"sharing: [slurm]", []string{"/sharing/0"}},
 		{"cost: {currency: euro}", []string{"/cost/currency", "ISO_4217"}},
 		{"gateway: {store: {engine: prometheus}}", []string{"gateway.store.url", "/api/v1"}},
 		{"gateway: {store: {url: 'https://a.example.com'}}", []string{"gateway.store.url", "engine"}},
