@@ -156,7 +156,7 @@ func TestABackendThatHangsLeavesTheSummaryWhole(t *testing.T) {
 		"connectors": m{"best_effort/mine": nil},
 		"exporters":  m{"otlp_http/mine": m{"endpoint": mine, "timeout": "10m", "sending_queue": m{"num_consumers": 1, "queue_size": 1}}},
 		"service": m{"pipelines": m{
-			"metrics":      m{"exporters": []string{"best_effort/prometheus", "gpu_events", "best_effort/mine"}},
+			"metrics":      m{"exporters": []string{"best_effort/prometheus", "gpu_events", "gpu_cost", "best_effort/mine"}},
 			"metrics/mine": m{"receivers": []string{"best_effort/mine"}, "exporters": []string{"otlp_http/mine"}},
 		}},
 	}, nil, config("gateway.yaml"))

@@ -168,7 +168,7 @@ func newReadBack(t *testing.T, pods []gpusim.Pod) *readBack {
 			"metrics": m{
 				"receivers":  []string{"dcgm", "gpu_allocation"},
 				"processors": []string{"memory_limiter", "gpu_pod", "transform/service", "gpu_summary"},
-				"exporters":  []string{"best_effort/prometheus", "gpu_events", "otlp_http"},
+				"exporters":  []string{"best_effort/prometheus", "gpu_events", "gpu_cost", "otlp_http"},
 			},
 			"metrics/prometheus": m{"exporters": []string{"prometheus", "prometheus_remote_write"}},
 		}},

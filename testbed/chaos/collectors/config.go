@@ -96,7 +96,7 @@ func gatewayOverlay(files Files, out *Outputs, ports collector.Ports, pprof int)
 	service := overlay["service"].(m)
 	service["extensions"] = []string{"health_check", "request_limit", "file_storage/state", "gpu_store", "gpu_console", "pprof"}
 	service["pipelines"] = m{
-		"metrics":            m{"exporters": []string{"best_effort/prometheus", "gpu_events", "otlp_grpc/judge"}},
+		"metrics":            m{"exporters": []string{"best_effort/prometheus", "gpu_events", "gpu_cost", "otlp_grpc/judge"}},
 		"metrics/prometheus": m{"exporters": []string{"prometheus", "gpu_store", "otlp_grpc/clogged"}},
 		"logs/events":        m{"exporters": []string{"otlp_grpc/events", "gpu_store", "webhook"}},
 	}

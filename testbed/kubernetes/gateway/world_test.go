@@ -163,7 +163,7 @@ func (w *world) start() {
 	exporters["otlp_grpc/out"] = m{"endpoint": w.out.Addr(), "tls": plain, "sending_queue": m{"num_consumers": 1}}
 	exporters["otlp_grpc/events"] = m{"endpoint": w.events.Addr(), "tls": plain, "sending_queue": m{"enabled": false}}
 	overlay["service"].(m)["pipelines"] = m{
-		"metrics":     m{"exporters": []string{"best_effort/prometheus", "gpu_events", "otlp_grpc/out"}},
+		"metrics":     m{"exporters": []string{"best_effort/prometheus", "gpu_events", "gpu_cost", "otlp_grpc/out"}},
 		"logs/events": m{"exporters": []string{"debug/events", "otlp_grpc/events"}},
 	}
 	var err error
