@@ -90,7 +90,17 @@ func newConnector(cfg *Config, set connector.Settings) (*gpuCost, error) {
 
 // Start reads the price list and the state of before.
 func (c *gpuCost) Start(ctx context.Context, host component.Host) error {
-	now := time.Now()
+	if err := c.open(ctx, host, time.Now()); err != nil {
+		return err
+	}
+	c.health.start(host, c.set.Logger)
+	c.done = make(chan struct{})
+	go c.run()
+	return c.observe()
+}
+
+// open makes the accounts, or continues those that are stored.
+func (c *gpuCost) open(ctx context.Context, host component.Host, now time.Time) error {
 	if err := c.readPrices(); err != nil {
 		return err
 	}
@@ -113,10 +123,7 @@ func (c *gpuCost) Start(ctx context.Context, host component.Host) error {
 	if c.carbon != nil {
 		c.hours.Carbon = c.carbon.At
 	}
-	c.health.start(host, c.set.Logger)
-	c.done = make(chan struct{})
-	go c.run()
-	return c.observe()
+	return nil
 }
 
 // accounting is how the ledger accounts.
