@@ -101,7 +101,8 @@ func (c *gpuCost) Start(ctx context.Context, host component.Host) error {
 
 // open makes the accounts, or continues those that are stored.
 func (c *gpuCost) open(ctx context.Context, host component.Host, now time.Time) error {
-	if err := c.readPrices(); err != nil {
+	var err error
+	if c.prices, c.carbon, err = c.cfg.book(); err != nil {
 		return err
 	}
 	c.pricing = pricing.New(c.prices, c.carbon)
@@ -124,6 +125,31 @@ func (c *gpuCost) open(ctx context.Context, host component.Host, now time.Time) 
 		c.hours.Carbon = c.carbon.At
 	}
 	return nil
+}
+
+// restore continues with what is stored. What is invalid is logged and replaced.
+func (c *gpuCost) restore(ctx context.Context, host component.Host, accounting ledger.Config) ([]ledger.Total, error) {
+	s, state, damaged, err := openStore(ctx, host, c.cfg, c.set.ID)
+	if damaged != nil {
+		c.telemetry.GpuCostStoreFailures.Add(ctx, 1)
+		c.set.Logger.Error("storage file is damaged, using a second one: counters may begin again at 0; remove the damaged file", zap.Error(damaged))
+	}
+	if err != nil {
+		c.telemetry.GpuCostStoreFailures.Add(ctx, 1)
+		return nil, err
+	}
+	c.store = s
+	if len(state) == 0 {
+		return nil, nil
+	}
+	l, err := s.decode(state, accounting)
+	if err != nil {
+		c.telemetry.GpuCostStoreFailures.Add(ctx, 1)
+		c.set.Logger.Error("stored state cannot be used, starting with an empty one: counters begin again at 0, with a new start time", zap.Error(err))
+		return nil, nil
+	}
+	c.ledger = l
+	return l.Totals(), nil
 }
 
 // accounting is how the ledger accounts.

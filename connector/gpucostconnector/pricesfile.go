@@ -16,24 +16,24 @@ import (
 // maxPricesFile bounds a price list: tens of thousands of rules.
 const maxPricesFile = 16 << 20
 
-// readPrices makes the price book and the table of intensities of the configuration.
-func (c *gpuCost) readPrices() error {
-	rules := c.cfg.Prices
-	var err error
-	if c.cfg.PricesFile != "" {
-		if rules, err = readPricesFile(c.cfg.PricesFile, c.cfg.Currency); err != nil {
-			return fmt.Errorf("prices_file: %s: %w", c.cfg.PricesFile, err)
+// book returns the price book and the table of intensities of the configuration; each is nil
+// where there is none.
+func (c *Config) book() (book *prices.Book, carbon *prices.Carbon, err error) {
+	rules := c.Prices
+	if c.PricesFile != "" {
+		if rules, err = readPricesFile(c.PricesFile, c.Currency); err != nil {
+			return nil, nil, fmt.Errorf("prices_file: %s: %w", c.PricesFile, err)
 		}
 	}
 	if len(rules) > 0 {
-		if c.prices, err = prices.New(c.cfg.Currency, rules); err != nil {
-			return err
+		if book, err = prices.New(c.Currency, rules); err != nil {
+			return nil, nil, err
 		}
 	}
-	if c.cfg.Carbon != nil {
-		c.carbon, err = prices.NewCarbon(*c.cfg.Carbon)
+	if c.Carbon != nil {
+		carbon, err = prices.NewCarbon(*c.Carbon)
 	}
-	return err
+	return book, carbon, err
 }
 
 // readPricesFile reads rules that are kept apart from the configuration because they are

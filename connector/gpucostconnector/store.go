@@ -6,13 +6,11 @@ package gpucostconnector
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
@@ -44,45 +42,27 @@ func (s *store) close(ctx context.Context) error {
 	})
 }
 
-// restore opens the storage and continues with what is stored. What is invalid is logged and
-// replaced; what cannot be read now is an error, since it must not be overwritten.
-func (c *gpuCost) restore(ctx context.Context, host component.Host, accounting ledger.Config) ([]ledger.Total, error) {
-	client, damaged, err := durable.Open(ctx, host, component.KindConnector, *c.cfg.Storage, c.set.ID)
+// openStore opens the storage of a configuration and reads what is stored, nil if that is
+// nothing. What cannot be read now is an error, since it must not be overwritten.
+func openStore(ctx context.Context, host component.Host, cfg *Config, id component.ID) (s *store, state []byte, damaged, err error) {
+	client, damaged, err := durable.Open(ctx, host, component.KindConnector, *cfg.Storage, id)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	if damaged != nil {
-		c.telemetry.GpuCostStoreFailures.Add(ctx, 1)
-		c.set.Logger.Error("storage file is damaged, using a second one: counters may begin again at 0; remove the damaged file", zap.Error(damaged))
-	}
-	stored, err := (&durable.Value[struct{}]{Client: client, Key: stateKey, Name: "the state of gpu_cost"}).Read(ctx)
-	if err != nil {
-		c.telemetry.GpuCostStoreFailures.Add(ctx, 1)
-		return nil, err
-	}
-	c.store = &store{client: client, currency: []byte(c.cfg.Currency)}
-	if len(stored) == 0 {
-		return nil, nil
-	}
-	l, err := c.decode(stored, accounting)
-	if err != nil {
-		c.telemetry.GpuCostStoreFailures.Add(ctx, 1)
-		c.set.Logger.Error("stored state cannot be used, starting with an empty one: counters begin again at 0, with a new start time", zap.Error(err))
-		return nil, nil
-	}
-	c.ledger = l
-	return l.Totals(), nil
+	state, err = (&durable.Value[struct{}]{Client: client, Key: stateKey, Name: "the state of gpu_cost"}).Read(ctx)
+	return &store{client: client, currency: []byte(cfg.Currency)}, state, damaged, err
 }
 
-func (c *gpuCost) decode(stored []byte, accounting ledger.Config) (*ledger.Ledger, error) {
-	state, same := bytes.CutPrefix(stored, c.store.currency)
+// decode continues the accounts of a state.
+func (s *store) decode(state []byte, accounting ledger.Config) (*ledger.Ledger, error) {
+	encoded, same := bytes.CutPrefix(state, s.currency)
 	if !same {
-		if n := len(c.store.currency); len(stored) > n && isCurrency(stored[:n]) {
-			return nil, fmt.Errorf("its amounts are in %s, and currency is %s now: nothing is converted", stored[:n], c.cfg.Currency)
+		if n := len(s.currency); len(state) > n && isCurrency(state[:n]) {
+			return nil, fmt.Errorf("its amounts are in %s, and currency is %s now: nothing is converted", state[:n], s.currency)
 		}
-		return nil, errors.New("it is damaged")
+		return nil, ledger.ErrState
 	}
-	return ledger.Restore(accounting, state)
+	return ledger.Restore(accounting, encoded)
 }
 
 func isCurrency(text []byte) bool {
