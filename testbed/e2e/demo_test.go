@@ -73,7 +73,9 @@ func TestDemo(t *testing.T) {
 		require.Eventually(t, func() bool { return strings.Contains(out.String(), text) }, 2*time.Minute, 200*time.Millisecond,
 			"%q is not among:\n%s", text, out)
 	}
-	enginesOf(t, out.String()).judge(t)
+	engines := enginesOf(t, out.String())
+	engines.judge(t)
+	judgeCost(t, engines.console)
 	interrupt(t, cmd, out)
 	isInReadme(t, out.String())
 }

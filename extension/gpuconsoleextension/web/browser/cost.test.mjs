@@ -168,6 +168,13 @@ test("a store that keeps no usage", on("usage_not_kept", {}, async ({ page, go }
   assert.match(await seen(page.locator('[data-state="not_kept"]')), /gpu_usage_cost_total/);
 }));
 
+test("without the metric store: usage is there, and how much of budgets is used is not known", on("store_unreachable", {}, async ({ page, go }) => {
+  await go("#/cost");
+  await page.locator('[data-state="F"]').waitFor();
+  await row(page, "fleet").waitFor();
+  assert.match(await seen(page.getByRole("region", { name: "Budgets" })), /The metric store, which has how much of them is used, does not answer\./);
+}));
+
 test("a filter that matches nothing", on("healthy", {}, async ({ page, go }) => {
   await go("#/cost?tenant=nobody");
   assert.equal(await seen(page.locator(".empty")), "There is no usage in this range that these filters match.");

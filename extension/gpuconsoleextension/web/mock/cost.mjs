@@ -37,7 +37,7 @@ function rowsOf(world, start, end, now) {
 }
 
 const blank = (state, start, end, group = {}) => ({
-  start: start === null ? null : iso(start), end: end === null ? null : iso(end), state, others: false, group: Object.fromEntries(fields.map((f) => [f, group[f] ?? null])),
+  start: start === null ? null : iso(start), end: end === null ? null : iso(end), state, others: false, group: { ...Object.fromEntries(fields.map((f) => [f, group[f] ?? null])), price: null },
   time: 0, used: null, idle: null, unmeasured: null, unplaced: 0, cost: 0, idle_cost: 0, priced_cost: null, shared_cost: null, unpriced: 0, energy: { board: 0, share: 0, integrated: 0 }, carbon: 0,
   open: false, unknown_hours: false, contested: false, board_metered: false, estimated: false,
 });
@@ -116,9 +116,9 @@ export function cost(query, now, world, freshness) {
     lines: list.slice(begin, begin + limit), states: [...states.values()], total,
     unpriced: priced ? [...unpriced].map(([model, time]) => ({ model, host_type: "", region: "eu-north1", capacity_type: "spot", time: round(time, 3) })) : [],
     intensities: none ? [] : ["average"], open_hours: open, unknown_hours: unknown,
-    budgets: none || !priced ? [] : [budget("serving", "cost", 60_000, 55_121.4, "serving"), budget("research", "cost", 40_000, 48_310.02, "research"), budget("fleet", "hours", 100_000, 61_204), budget("everything", "cost", 150_000, null), { ...budget("old", "cost", null, null), ratio: 0.4, start: null, end: null }],
+    budgets: world.unreachable ? null : none || !priced ? [] : [budget("serving", "cost", 60_000, 55_121.4, "serving"), budget("research", "cost", 40_000, 48_310.02, "research"), budget("fleet", "hours", 100_000, 61_204), budget("everything", "cost", 150_000, null), { ...budget("old", "cost", null, null), ratio: 0.4, start: null, end: null }],
     oldest: none ? null : iso(Math.floor(now / hour) * hour - (world.cost?.young ?? 40) * day), newest: none ? null : iso(Math.floor(now / hour) * hour),
-    next: begin + limit < list.length ? String(begin + limit) : null, reason: world.cost?.reason ?? (none ? "no_usage" : null),
+    line_count: list.length, next: begin + limit < list.length ? String(begin + limit) : null, reason: world.cost?.reason ?? (none ? "no_usage" : null),
   };
 }
 
@@ -147,7 +147,7 @@ function fold(list, most) {
     }
     const sum = others.get(l.start);
     if (!sum) {
-      others.set(l.start, { ...l, others: true, group: Object.fromEntries(fields.map((f) => [f, null])), energy: { ...l.energy } });
+      others.set(l.start, { ...l, others: true, group: { ...Object.fromEntries(fields.map((f) => [f, null])), price: null }, energy: { ...l.energy } });
       continue;
     }
     for (const key of ["time", "used", "idle", "unmeasured", "unpriced", "carbon"]) sum[key] = round(sum[key] + l[key], 3);

@@ -28,7 +28,7 @@ class Refusal extends Error {
 export function answer(path, query, now, world) {
   if (world.busy && path !== "status") throw new Refusal(503, "busy", "The server is busy.", "Ten requests are being answered already.", { "Retry-After": "2" });
   if (path === "status") return status(now, world);
-  if (world.unreachable && path !== "events") throw new Refusal(502, world.unreachable.reason, world.unreachable.error, world.unreachable.detail);
+  if (world.unreachable && path !== "events" && path !== "cost") throw new Refusal(502, world.unreachable.reason, world.unreachable.error, world.unreachable.detail);
   const fresh = freshness(now, world);
   if (path === "cost" && query.get("share_unheld") && (query.get("tenant") || query.get("namespace"))) throw new Refusal(400, "invalid_parameter", "share_unheld needs the whole fleet.", "tenant and namespace leave out what has no owner.");
   if (path === "cost") return cost(query, now, world, fresh);

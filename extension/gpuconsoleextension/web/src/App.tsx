@@ -117,6 +117,8 @@ function shows(screen: Screen, r: Route): boolean {
     case "B": // what needs no service: devices and nodes are there
     case "C":
       return r.view !== "unknown";
+    case "F": // usage is in a log, not in the metric store
+      return r.view === "cost";
     default:
       return false;
   }

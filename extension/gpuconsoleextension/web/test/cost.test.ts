@@ -9,7 +9,7 @@ const { seriesAt, stackColumns } = await import("../src/chart/stack");
 
 const seen = (t: string) => t.replace(/[\u202f\u00a0]/g, " ");
 const fields = ["cluster", "namespace", "service", "tenant", "pod", "model", "host_type", "region", "capacity_type", "node_pool", "node_labels", "mig_profile"] as const;
-const group = (over: Partial<CostGroup> = {}) => Object.fromEntries(fields.map((f) => [f, over[f] ?? null])) as CostGroup;
+const group = (over: Partial<CostGroup> = {}) => ({ ...Object.fromEntries(fields.map((f) => [f, over[f] ?? null])), price: null }) as CostGroup;
 const line = (start: string, state: string, over: Partial<CostLine> = {}): CostLine => ({
   start, end: null, state, others: false, group: group(), time: 3600, used: null, idle: null, unmeasured: null, unplaced: 0, cost: null, idle_cost: null, priced_cost: null, shared_cost: null, unpriced: 0,
   energy: { board: 0, share: 0, integrated: 0 }, carbon: null, open: false, unknown_hours: false, contested: false, board_metered: false, estimated: false, ...over,

@@ -142,6 +142,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/cost": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who had how much GPU time, used how much of it, and what it cost.
+         * @description From the rows that gpu_cost keeps in the store: whole hours in UTC, days where they are older than `log::usage_hours`. Lines
+         *     are in the order of their periods; in each come the owners with the greatest cost first, then what has no owner: free,
+         *     stranded, unavailable, unknown, which are always there. All lines of a period together are the fleet, exactly, and so are
+         *     `states` and `total`, whatever the page. Without prices there is time and energy, and no money. `format` `csv` and `focus`
+         *     are files with all lines; `focus` has the columns of FOCUS 1.2 and its allocations, is no bill and claims no conformance.
+         */
+        get: operations["getCost"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events": {
         parameters: {
             query?: never;
@@ -200,7 +224,7 @@ export interface components {
              * @description What is not stored.
              * @enum {string}
              */
-            part: "samples" | "events" | "deliveries";
+            part: "samples" | "events" | "deliveries" | "usage_rows";
             /** @description `disk_full`, `read_only`, `write_failed`, `too_slow`, `max_bytes`, `max_series`: of the store. Others as in extension_gpu_store_samples_refused, as `too_new`: a clock or a label of the sender. */
             reason: string;
             /** Format: date-time */
@@ -238,6 +262,152 @@ export interface components {
             stale: boolean;
             /** @description Seconds. */
             stale_after: number;
+        };
+        /** @description Times are seconds of a whole GPU, money is in `currency`, energy in joules, carbon dioxide in grams: exact decimals. */
+        CostAnswer: {
+            freshness: components["schemas"]["Freshness"];
+            by: string;
+            /** @description null: one period. */
+            step: string | null;
+            /** Format: date-time */
+            from: string | null;
+            /** Format: date-time */
+            to: string | null;
+            share_unheld: boolean;
+            /** @description As in ISO 4217; null: nothing has a price. */
+            currency: string | null;
+            /** @description In which a part was priced that counts as unpriced: nothing is converted. */
+            other_currencies: string[];
+            lines: components["schemas"]["CostLine"][];
+            /** @description Of the whole time: held, free, stranded, unavailable, unknown. */
+            states: components["schemas"]["CostLine"][];
+            total: components["schemas"]["CostLine"];
+            /** @description Boards that had time without a price, those with the most first. */
+            unpriced: components["schemas"]["CostUnpriced"][];
+            /** @description Kinds of carbon intensity in it: average, marginal. */
+            intensities: string[];
+            /** @description Hours that are not closed: their amounts grow. */
+            open_hours: string[];
+            /** @description Hours in which more than 1 % of the time is unknown. */
+            unknown_hours: string[];
+            /** @description null: the metrics of the store cannot be read. */
+            budgets: components["schemas"]["CostBudget"][] | null;
+            /**
+             * Format: date-time
+             * @description The first hour or day that is kept; null: there is none.
+             */
+            oldest: string | null;
+            /** Format: date-time */
+            newest: string | null;
+            /** @description Lines of all pages. */
+            line_count: number;
+            /** @description `cursor` of the next page; null on the last one. */
+            next: string | null;
+            /**
+             * @description Why there is nothing: nothing has arrived yet, or the store is configured to keep no usage. null where there is something.
+             * @enum {string|null}
+             */
+            reason: "no_usage" | "not_kept" | null;
+        };
+        /** @description A group, or what has no owner, in a period. */
+        CostLine: {
+            /** Format: date-time */
+            start: string | null;
+            /** Format: date-time */
+            end: string | null;
+            /** @description held, free, stranded, unavailable, unknown; null: the fleet. */
+            state: string | null;
+            /** @description The sum of the groups that have no line of their own. */
+            others: boolean;
+            group: components["schemas"]["CostGroup"];
+            time: number;
+            /** @description null: not measured, or without owner. */
+            used: number | null;
+            idle: number | null;
+            /** @description null: without owner. */
+            unmeasured: number | null;
+            /** @description On boards that are not known; no part of `time`. */
+            unplaced: number;
+            /** @description null: a part of the time has no price. */
+            cost: number | null;
+            idle_cost: number | null;
+            /** @description Of the part that has a price; null: there is none. */
+            priced_cost: number | null;
+            /** @description What is spread: of owners what they get, of the others, below 0, what is taken. null: nothing is. */
+            shared_cost: number | null;
+            /** @description Seconds without a price. */
+            unpriced: number;
+            energy: components["schemas"]["CostEnergy"];
+            /** @description null: the intensity of a part is not known. */
+            carbon: number | null;
+            /** @description An hour of it is not closed: the amounts grow. */
+            open: boolean;
+            /** @description An hour of its period has more than 1 % unknown. */
+            unknown_hours: boolean;
+            /** @description Several owners had the same device. */
+            contested: boolean;
+            /** @description `used` is by the utilization of the whole board. */
+            board_metered: boolean;
+            /** @description A share is an estimate. */
+            estimated: boolean;
+        };
+        /** @description What the report is not grouped by is null; what it is grouped by and is not known is empty. */
+        CostGroup: {
+            cluster: string | null;
+            namespace: string | null;
+            service: string | null;
+            tenant: string | null;
+            pod: string | null;
+            model: string | null;
+            host_type: string | null;
+            region: string | null;
+            capacity_type: string | null;
+            node_pool: string | null;
+            /** @description As `k=v,k=v`: those that prices depend on. */
+            node_labels: string | null;
+            mig_profile: string | null;
+            price: components["schemas"]["CostPrice"];
+        };
+        /** @description The price of a GPU for an hour: billionths of the currency, divided by `per`; null: there is none, or the report is not grouped by it. */
+        CostPrice: {
+            currency: string;
+            /** Format: int64 */
+            nano: number;
+            /** Format: int64 */
+            per: number;
+            /** @enum {string} */
+            kind: "list" | "contracted";
+        } | null;
+        /** @description By how it was computed. */
+        CostEnergy: {
+            /** @description The counter of a board that was held whole. */
+            board: number;
+            /** @description A share of the counter. */
+            share: number;
+            /** @description From power. */
+            integrated: number;
+        };
+        CostUnpriced: {
+            model: string;
+            host_type: string;
+            region: string;
+            capacity_type: string;
+            time: number;
+        };
+        /** @description A budget in the period that runs. */
+        CostBudget: {
+            name: string;
+            /** @enum {string} */
+            kind: "cost" | "hours";
+            tenant: string | null;
+            used: number | null;
+            limit: number | null;
+            /** @description 1 is all of it. */
+            ratio: number | null;
+            /** Format: date-time */
+            start: string | null;
+            /** Format: date-time */
+            end: string | null;
         };
         /** @enum {string} */
         Window: "5m" | "30m" | "1h" | "24h";
@@ -1308,6 +1478,60 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            502: components["responses"]["Upstream"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["Failed"];
+        };
+    };
+    getCost: {
+        parameters: {
+            query?: {
+                /** @description What the time of owners is grouped by, that without owner too where it is about boards; `row`: by all that is known, the price included. With `format` `focus` it is `row`. */
+                by?: "tenant" | "namespace" | "service" | "model" | "capacity" | "node_pool" | "row";
+                /** @description How many hours, days or weeks, the running hour included. */
+                since?: string;
+                /** @description In place of `since`: a time, or a day in UTC. The hour that it is in is the first. */
+                from?: string;
+                /** @description With `from`: the end, now without it. An hour that begins before is in the report. */
+                to?: string;
+                /** @description The length of the periods; without it there is one. */
+                step?: "hour" | "day";
+                /** @description Spread the cost of what has no owner over the owners, by the time that they had in the same period. */
+                share_unheld?: "proportional";
+                /** @description How many groups have lines of their own, those with the greatest cost of all periods together; the others are one line. */
+                top?: number;
+                /** @description Only what this tenant had; empty: what had no tenant. Nothing without owner is in the report then. */
+                tenant?: string;
+                /** @description Likewise. */
+                namespace?: string;
+                /** @description Only boards of this cluster. */
+                cluster?: string;
+                /** @description Lines a page. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+                format?: "json" | "csv" | "focus";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report, a page of its lines; or a file. */
+            200: {
+                headers: {
+                    /** @description Of a file. */
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CostAnswer"];
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
             502: components["responses"]["Upstream"];
             503: components["responses"]["Busy"];
             default: components["responses"]["Failed"];

@@ -41,6 +41,11 @@ export type Freshness = Schemas["Freshness"];
 export type Values = Schemas["Values"];
 export type Coverage = Schemas["Coverage"];
 export type WindowName = Schemas["Window"];
+/** GPU time of owners, and of what has none, with its money and energy. */
+export type CostAnswer = Schemas["CostAnswer"];
+export type CostLine = Schemas["CostLine"];
+export type CostGroup = Schemas["CostGroup"];
+export type CostBudget = Schemas["CostBudget"];
 export type Grafana = NonNullable<Status["config"]["grafana"]>;
 
 /** What names a service. An absent cluster is null. */
@@ -55,66 +60,4 @@ export interface Where {
   cluster: string | null;
   node?: string | undefined;
   device?: string | undefined;
-}
-
-/** GPU time of owners, and of what has none, with its money and energy. */
-export interface CostAnswer {
-  freshness: Freshness;
-  by: string;
-  step: string | null;
-  from: string | null;
-  to: string | null;
-  share_unheld: boolean;
-  currency: string | null;
-  other_currencies: string[];
-  lines: CostLine[];
-  states: CostLine[];
-  total: CostLine;
-  unpriced: { model: string; host_type: string; region: string; capacity_type: string; time: number }[];
-  intensities: string[];
-  open_hours: string[];
-  unknown_hours: string[];
-  budgets: CostBudget[] | null;
-  oldest: string | null;
-  newest: string | null;
-  next: string | null;
-  reason: string | null;
-}
-
-export interface CostLine {
-  start: string | null;
-  end: string | null;
-  state: string | null;
-  others: boolean;
-  group: CostGroup;
-  time: number;
-  used: number | null;
-  idle: number | null;
-  unmeasured: number | null;
-  unplaced: number;
-  cost: number | null;
-  idle_cost: number | null;
-  priced_cost: number | null;
-  shared_cost: number | null;
-  unpriced: number;
-  energy: { board: number; share: number; integrated: number };
-  carbon: number | null;
-  open: boolean;
-  unknown_hours: boolean;
-  contested: boolean;
-  board_metered: boolean;
-  estimated: boolean;
-}
-
-export type CostGroup = Record<"cluster" | "namespace" | "service" | "tenant" | "pod" | "model" | "host_type" | "region" | "capacity_type" | "node_pool" | "node_labels" | "mig_profile", string | null>;
-
-export interface CostBudget {
-  name: string;
-  kind: string;
-  tenant: string | null;
-  used: number | null;
-  limit: number | null;
-  ratio: number | null;
-  start: string | null;
-  end: string | null;
 }

@@ -1,0 +1,78 @@
+// The page of cost on the fleet of `make run`: what it shows is what the API reports, that adds
+// up to the fleet of the simulator, and gpuctl and the file have the same.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { launch, open } from "../browser/browser.mjs";
+import { seen, settled } from "../browser/harness.mjs";
+import { eventually, freePorts, World } from "./world.mjs";
+
+const world = new World();
+let browser, fleet, collector, page, problems;
+const started = Date.now();
+
+before(async () => {
+  browser = await launch();
+  fleet = await world.demo();
+  // The pod of the last one never comes.
+  const engines = [...fleet.engines.map((url) => new URL(url).port), ...(await freePorts(1))];
+  const none = (path) => ({ url: `${fleet.sink}/${path}` });
+  collector = await world.collector({
+    exporters: fleet.exporters,
+    configs: ["inference-standalone.yaml", "demo.yaml"],
+    env: { KUBELETS: fleet.kubelets, ...Object.fromEntries(engines.map((port, i) => [`ENGINE_${i}`, String(port)])) },
+    more: { exporters: { webhook: { receivers: { sink: none("ops"), convox: none("convox"), slack: none("slack") } } } },
+  });
+  ({ page, problems } = await open(browser, { clock: false }));
+});
+after(async () => {
+  await browser?.close();
+  await world.end();
+});
+
+const owners = (report) => report.lines.filter((l) => l.state === "held");
+
+test("no usage yet, then what tenants held, without a reload", async () => {
+  await page.goto(`${collector.url}#/cost`);
+  await settled(page);
+  await eventually("three tenants have cost", async () => owners(await collector.api("cost", { by: "tenant", since: "24h" })).filter((l) => l.cost > 0).length === 3, 60);
+  await eventually("the page has them", async () => (await page.locator(".cost-table tr[data-row]").count()) === 8, 60);
+});
+
+test("every cell is the answer's, and groups and states are the fleet", async () => {
+  const answered = page.waitForResponse((r) => r.url().includes("/api/v1/cost?by=tenant&since=24h&limit="));
+  await page.reload();
+  const report = await (await answered).json();
+  await settled(page);
+  const rows = [...owners(report).map((l) => [l.group.tenant, l]), ...report.states.filter((s) => s.state !== "held").map((s) => [`state ${s.state}`, s]), ["fleet", report.total]];
+  for (const [name, line] of rows) {
+    const value = (column) => page.locator(`.cost-table tr[data-row="${name}"] td[data-label="${column}"] [data-value]`).first().getAttribute("data-value");
+    assert.equal(Number(await value("GPU hours")), line.time / 3600, name);
+    assert.equal(await value("Cost"), String(line.cost), name);
+    assert.equal(await value("Carbon"), String(line.carbon), name);
+  }
+  const sum = (key) => rows.slice(0, -1).reduce((all, [, l]) => all + l[key], 0);
+  assert.ok(Math.abs(sum("time") - report.total.time) < 1e-6);
+  assert.ok(Math.abs(sum("cost") - report.total.cost) < 1e-6);
+  assert.ok(report.total.time > 0 && report.total.time <= 18 * ((Date.now() - started) / 1000), "18 boards, and no more time than there was");
+});
+
+test("the price of a board is that of its node, whoever holds it", async () => {
+  const { lines } = await collector.api("cost", { by: "model", since: "24h" });
+  const price = { "NVIDIA H100 80GB HBM3": 11.8 / 4, "NVIDIA A100-SXM4-80GB": 8.8 / 8, "NVIDIA A100-SXM4-40GB": 1.4, "Tesla T4": 0.2 };
+  assert.deepEqual([...new Set(lines.map((l) => l.group.model).filter(Boolean))].sort(), Object.keys(price).sort());
+  for (const l of lines.filter((l) => l.time > 0)) assert.ok(Math.abs(l.cost - (l.time / 3600) * price[l.group.model]) < 1e-6, JSON.stringify(l));
+});
+
+test("budgets, chart, file and gpuctl", async () => {
+  assert.equal(await page.locator("[data-budget]").count(), 3);
+  await page.getByRole("slider", { name: "Cost: moment" }).waitFor();
+  assert.match(await seen(page.locator("[data-reading]")), /\(open\) [\d.]+ USD$/);
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download CSV" }).click()]);
+  const text = readFileSync(await download.path(), "utf8");
+  for (const word of ["inference", "training", "notebooks", "stranded", "unknown"]) assert.ok(text.includes(word), word);
+  const { out, status } = await collector.gpuctl("cost", "--by", "tenant", "--since", "24h");
+  assert.equal(status, 0, out);
+  for (const word of ["inference", "training", "notebooks", "free"]) assert.ok(out.includes(word), out);
+  assert.deepEqual(problems, []);
+});

@@ -1,0 +1,58 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// demoCost is what the console reports about the demo's cost.
+type demoCost struct {
+	Currency string
+	Lines    []struct {
+		State string
+		Group struct{ Tenant string }
+		Cost  *float64
+	}
+	Total   struct{ Time, Unpriced, Cost float64 }
+	Budgets []struct {
+		Name  string
+		Ratio float64
+	}
+}
+
+// judgeCost checks that the demo has money, of the owners of its GPUs and of what
+// nothing holds, and a budget that is used up.
+func judgeCost(t *testing.T, console string) {
+	t.Helper()
+	var report demoCost
+	over := func() bool {
+		_, body, err := get(t.Context(), console+"/api/v1/cost?by=tenant&since=24h")
+		if report = (demoCost{}); err != nil || json.Unmarshal(body, &report) != nil {
+			return false
+		}
+		for _, b := range report.Budgets {
+			if b.Name == "training" && b.Ratio >= 1 {
+				return true
+			}
+		}
+		return false
+	}
+	require.Eventually(t, over, 2*time.Minute, time.Second, "the budget of training is not used up")
+	assert.Equal(t, "USD", report.Currency)
+	var lines []string
+	for _, l := range report.Lines {
+		lines = append(lines, l.State+" "+l.Group.Tenant)
+		require.NotNil(t, l.Cost, "%+v has no price", l)
+	}
+	assert.ElementsMatch(t, []string{"held inference", "held training", "held notebooks", "free ", "stranded ", "unavailable ", "unknown "}, lines)
+	assert.Zero(t, report.Total.Unpriced)
+	assert.Positive(t, report.Total.Cost)
+	assert.Len(t, report.Budgets, 3)
+}
