@@ -29,6 +29,7 @@ var short = map[string]string{
 	"build":           "From source with an empty build cache and a full module cache.",
 	"go-dcgm":         "The dcgm receiver beside prometheusreceiver, which maps nothing, on the same exporters.",
 	"go-components":   "Benchmarks of the components on one core, without exporter and network.",
+	"go-cost":         "`gpu_cost` on one core: points, memory, a flush, and a report over a month.",
 	"go-attribution":  "`gpu_pod` beside `k8s_attributes`, on the same resources.",
 	"go-inference":    "The `inference` processor beside transform, which only renames thirty families, and alone.",
 	"go-summary":      "`gpu_summary` beside transform, groupbyattrs and transform, which need a service in one batch.",
@@ -40,7 +41,20 @@ var short = map[string]string{
 
 // inPage reports whether docs/performance.md has a row of an entry; the full report has all.
 func inPage(entry, row string) bool {
-	return entry != "correctness" || strings.HasPrefix(row, "**All faults")
+	switch entry {
+	case "agent-1s":
+		return row == "stock Collector" || row == "agent.yaml"
+	case "scrape":
+		return !strings.HasPrefix(row, "100 ")
+	case "gateway":
+		return row != "gpu_summary" && row != "stock: groupbyattrs by service"
+	case "growth":
+		return !strings.HasPrefix(row, "10 ") && !strings.HasPrefix(row, "100 ")
+	case "correctness":
+		return strings.HasPrefix(row, "**All faults")
+	default:
+		return true
+	}
 }
 
 // wrapped breaks lines of text, which is a paragraph; a mark begins it.

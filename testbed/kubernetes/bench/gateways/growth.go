@@ -71,12 +71,13 @@ func measureGrowth(ctx context.Context, w *frame.World, nodes int, everything, s
 		service := moved["service"].(m)
 		service["extensions"] = []string{"health_check", "request_limit", "file_storage/state"}
 		if scaleOut {
-			service["pipelines"] = m{"logs/events": m{"exporters": []string{"debug/events"}}}
+			service["pipelines"] = m{"logs/events": m{"exporters": []string{"debug/events"}}, "logs/usage": m{"exporters": []string{"debug/events"}}}
 			return []string{w.Config("gateway.yaml"), w.Config("scale-out-gateway.yaml"), frame.Overlay(moved)}
 		}
 		service["pipelines"] = m{
 			"metrics/prometheus": m{"exporters": []string{"prometheus"}},
 			"logs/events":        m{"exporters": []string{"debug/events"}},
+			"logs/usage":         m{"exporters": []string{"debug/events"}},
 		}
 		return []string{w.Config("gateway.yaml"), frame.Overlay(moved)}
 	}, "MEMORY_LIMIT_MIB="+strconv.Itoa(8192), "K8S_CLUSTER_NAME=fleet", "REMOTE_WRITE_URL=http://"+s.Write, "QUERY_URL=http://"+s.Write)

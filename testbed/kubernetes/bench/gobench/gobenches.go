@@ -24,7 +24,12 @@ var (
 			"- **gpu_events**: one interval of 1,000 devices of 60 metrics, six of them read by rules, its ticks included; by the sets of rules that are on. `Memory` is a watched device, its share of exporter and node included.\n"+
 			"- **gpu_allocation**: 10,000 devices, nine of ten of them held, by the device plugin and by DRA: an answer of the kubelet taken in (`snapshot`), and written down (`metrics`).\n"+
 			"- **audit**: `Append` writes a record: `synced` with an fsync each, which is the disk; `checkpoints` with signed ones. `Verify` reads 1,000 of them.",
-		".", "-cpu", "1", "-bench", ".", "-benchmem", "./processor/gpu...", "./connector/...", "./receiver/dcgmreceiver/internal/...", "./internal/pagetext", "./receiver/gpuallocationreceiver/...", "./internal/audit")
+		".", "-cpu", "1", "-bench", ".", "-benchmem", "./processor/gpu...", "./connector/besteffort...", "./connector/gpuevents...", "./receiver/dcgmreceiver/internal/...", "./internal/pagetext", "./receiver/gpuallocationreceiver/...", "./internal/audit")
+
+	Cost = goBench("go-cost", "Time, money and energy",
+		"One core, without a collector around them. `internal/intake` is what a batch costs, the ledger behind it included: of whole boards, replicas and MIG instances, a point of `gpu.allocation` (`AllocationPoint`), and what a board sends beside it (`Telemetry`); `internal/ledger` is the ledger alone. "+
+			"`Device` is what both keep of a board, `Flush` what a flush of 10,000 boards and 1,000 services encodes, and adds up of it; `B/state` is what is written. `Month` is a report of 30 days of 1,000 services, 720,000 rows.",
+		".", "-cpu", "1", "-bench", ".", "-benchmem", "./connector/gpucost...", "./internal/costreport")
 
 	Attribution = beside(goBench("go-attribution", "Attribution beside k8s_attributes",
 		"gpu_pod beside contrib's k8s_attributes (uid, start time, owner, service.name, one label, from a Kubernetes API), on the same resources: a node of 8. `Decision` is who holds the device, asked of devices that are free, so that nothing is written down; "+
