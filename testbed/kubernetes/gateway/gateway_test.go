@@ -155,8 +155,10 @@ func TestGateway(t *testing.T) {
 		w.kill(w.gateway)
 		files, err := filepath.Glob(filepath.Join(w.state, "connector_*"))
 		require.NoError(t, err)
-		require.Len(t, files, 1)
-		require.NoError(t, os.WriteFile(files[0], bytes.Repeat([]byte("damaged "), 8192), 0o600))
+		require.Len(t, files, 2, "of gpu_events and gpu_cost")
+		for _, file := range files {
+			require.NoError(t, os.WriteFile(file, bytes.Repeat([]byte("damaged "), 8192), 0o600))
+		}
 		from := w.out.Len()
 		w.start()
 		w.eventually("the gateway names all pods", func(context.Context) error {
@@ -337,11 +339,11 @@ func (w *world) routes(t *testing.T) {
 	everything, input, raw := of(w.out, "whole"), of(w.out, "past"), of(w.raw, "past")
 	assert.ElementsMatch(t, keys(everything), keys(raw))
 	assert.Empty(t, of(w.raw, "whole"))
-	var want []string // gpu.sm.active is for exporters that have it
+	var want []string // gpu.sm.active is for exporters that have it, gpu.node.info for nodes of which something is known
 	for _, metric := range []string{
-		names.GPUUtilization.Name, names.GPUMemoryUsage.Name, names.GPUMemoryLimit.Name, names.HwPower.Name,
+		names.GPUUtilization.Name, names.GPUMemoryUsage.Name, names.GPUMemoryLimit.Name, names.HwPower.Name, names.HwEnergy.Name,
 		names.GPUSMActive.Name, names.GPUDRAMActive.Name, names.GPUPipeActive.Name,
-		names.GPUAllocation.Name, names.GPUNodeSchedulable.Name, names.GPUNodeMIGReconfiguring.Name,
+		names.GPUAllocation.Name, names.GPUNodeSchedulable.Name, names.GPUNodeMIGReconfiguring.Name, names.GPUNodeInfo.Name,
 		// Of the health of boards the gateway has all.
 		names.HwStatus.Name, names.GPUHealthReason.Name, names.GPUHealthCoverage.Name, names.GPUNodeStatus.Name,
 	} {
