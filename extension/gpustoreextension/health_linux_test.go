@@ -17,9 +17,10 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension/internal/embedded"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
-// The same on a real file system, samples and events. What a disk does is played
+// The same on a real file system, samples, events and usage. What a disk does is played
 // without one by the tests beside this one, which run everywhere.
 func TestASmallDiskThatFillsTwice(t *testing.T) {
 	directory := t.TempDir()
@@ -38,7 +39,13 @@ func TestASmallDiskThatFillsTwice(t *testing.T) {
 		assert.Equal(t, map[store.Refusal]int{store.DiskFull: 1}, a.Refused)
 		big := map[string]any{"x": make([]int, 4<<10)} // more than the page that the file has already
 		require.ErrorContains(t, g.AppendEvents(t.Context(), []*store.Event{{ID: fmt.Sprint(occurrence), Attributes: big}}), "full disk")
-		assert.Len(t, g.Problems(), 2)
+		rows := make([]usage.Row, 100)
+		for i := range rows {
+			rows[i] = rowOfUsage(now, 1000*occurrence+i)
+		}
+		require.ErrorContains(t, g.AppendUsage(t.Context(), rows), "full disk")
+		assert.Len(t, g.rows(t), 100*(occurrence+1), "they can be read all the same")
+		assert.Len(t, g.Problems(), 3)
 
 		require.NoError(t, os.Remove(filler))
 		g.look()
@@ -48,6 +55,7 @@ func TestASmallDiskThatFillsTwice(t *testing.T) {
 			assert.False(t, p.Ended.IsZero(), "%s", p.Part)
 		}
 	}
-	assert.Equal(t, []string{"samples disk_full", "events disk_full", "samples disk_full", "events disk_full"}, g.lines(zapcore.ErrorLevel))
+	once := []string{"samples disk_full", "events disk_full", "usage_rows disk_full"}
+	assert.Equal(t, append(once, once...), g.lines(zapcore.ErrorLevel))
 	assert.ElementsMatch(t, g.lines(zapcore.ErrorLevel), g.lines(zapcore.InfoLevel))
 }

@@ -18,12 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
 // childDirectory marks the test as the process to be killed.
 const childDirectory = "GPU_STORE_TEST_DIRECTORY"
 
-// What Append and AppendEvents acknowledged is there after kill -9, and the
+// What Append, AppendEvents and AppendUsage acknowledged is there after kill -9, and the
 // directory is not locked.
 func TestKill9LosesNothingThatWasAcknowledged(t *testing.T) {
 	if directory := os.Getenv(childDirectory); directory != "" {
@@ -71,6 +72,11 @@ func TestKill9LosesNothingThatWasAcknowledged(t *testing.T) {
 		for i, e := range events {
 			assert.Equal(t, strconv.Itoa(len(events)-1-i), e.ID)
 		}
+		rows := g.rows(t)
+		assert.Contains(t, []int{len(events), len(events) - 1}, len(rows))
+		for i, r := range rows {
+			assert.Equal(t, rowOfUsage(from, i), r)
+		}
 		require.NoError(t, g.Shutdown(t.Context()))
 		// The one in flight may have been stored: the next round begins behind it.
 		acknowledged = len(events)
@@ -92,6 +98,21 @@ func writeUntilKilled(t *testing.T, directory string) {
 		require.NoError(t, err)
 		require.Empty(t, a.Refused)
 		require.NoError(t, g.AppendEvents(context.Background(), []*store.Event{{ID: strconv.Itoa(i), Name: "e"}}))
+		require.NoError(t, g.AppendUsage(context.Background(), []usage.Row{rowOfUsage(from, i)}))
 		fmt.Println(i)
 	}
+}
+
+// rowOfUsage is the i-th row of an hour.
+func rowOfUsage(at time.Time, i int) usage.Row {
+	return usage.Row{
+		Key: usage.Key{State: usage.Held, Service: fmt.Sprintf("%06d", i)}, Hour: at.UTC().Truncate(time.Hour), Revision: 1,
+		Amounts: usage.Amounts{Time: int64(i), Carbon: -1},
+	}
+}
+
+// rows are all rows of usage.
+func (g *gpuStore) rows(t *testing.T) (rows []usage.Row) {
+	require.NoError(t, g.QueryUsage(t.Context(), store.UsageQuery{To: time.Now().Add(time.Hour)}, func(r *usage.Row) { rows = append(rows, *r) }))
+	return rows
 }

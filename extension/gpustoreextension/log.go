@@ -136,15 +136,18 @@ func (l *eventLog) queryUsage(ctx context.Context, q store.UsageQuery, each func
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return store.Errorf(store.Busy, "%d queries of usage are running, and none ended within %v; try again later", cap(l.turns), l.timeout)
 		}
+		return canceled()
 	}
 	switch err := l.usage.Query(ctx, q, each); {
 	case errors.Is(err, context.DeadlineExceeded):
 		return store.Errorf(store.Timeout, "the query took longer than it may (query::timeout is %v)", l.timeout)
 	case err != nil:
-		return store.Errorf(store.Canceled, "the query was canceled")
+		return canceled()
 	}
 	return nil
 }
+
+func canceled() error { return store.Errorf(store.Canceled, "the query was canceled") }
 
 func limit(n int) int {
 	if n <= 0 {
