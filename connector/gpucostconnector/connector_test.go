@@ -134,9 +134,9 @@ func TestWritesThatFail(t *testing.T) {
 				require.Positive(t, before)
 				repair := break_(w)
 				b.run(9*time.Minute, chat)
-				assert.Empty(t, w.status)
+				assert.Empty(t, w.statuses())
 				b.run(3*time.Minute, chat)
-				assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError}, w.status)
+				assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError}, w.statuses())
 				assert.InDelta(t, before, w.sum("gpu.usage.held"), 0, "it stands still")
 				assert.Equal(t, 1, b.logs.FilterMessage("state is not stored").Len())
 				if name == "fails" {
@@ -148,8 +148,7 @@ func TestWritesThatFail(t *testing.T) {
 
 				repair()
 				b.run(2*time.Minute, chat)
-				assert.Equal(t, componentstatus.StatusOK, w.status[len(w.status)-1])
-				assert.Len(t, w.status, 2)
+				assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError, componentstatus.StatusOK}, w.statuses())
 				assert.Equal(t, 1, b.logs.FilterMessage("state is written again").Len())
 				assert.Less(t, b.lag(), 2*time.Minute)
 				require.NoError(t, b.stop())

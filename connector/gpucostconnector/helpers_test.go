@@ -169,6 +169,13 @@ func (w *world) rows() (sum time.Duration) {
 	return sum
 }
 
+// statuses are what was reported of the component.
+func (w *world) statuses() []componentstatus.Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.status)
+}
+
 // counter adds up the points of a metric about the connector.
 func (b *bench) counter(name string) (sum int64) {
 	b.t.Helper()

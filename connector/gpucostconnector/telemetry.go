@@ -111,7 +111,7 @@ func (c *gpuCost) observeStored() error {
 		c.statistics.mu.Lock()
 		defer c.statistics.mu.Unlock()
 		if c.statistics.until != 0 {
-			to.Observe(time.Since(time.UnixMilli(c.statistics.until)).Seconds())
+			to.Observe(max(0, time.Since(time.UnixMilli(c.statistics.until)).Seconds())) // a clock of an agent may be ahead
 		}
 		return nil
 	})
