@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -94,17 +93,11 @@ func (a *amount) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// KoordinatorDevices keeps the boards of a Device object, by minor number. A number that
-// two boards have names neither.
-func KoordinatorDevices(obj any) (Boards, bool) {
-	object, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return nil, false
-	}
-	list, _, err := unstructured.NestedSlice(object.Object, "spec", "devices")
-	if err != nil {
-		return nil, false
-	}
+// KoordinatorBoards are the boards in the content of a Device object, by minor number. A
+// number that two boards have names neither.
+func KoordinatorBoards(device map[string]any) Boards {
+	spec, _ := device["spec"].(map[string]any)
+	list, _ := spec["devices"].([]any)
 	boards, several := Boards{}, map[string]bool{}
 	for _, entry := range list {
 		device, _ := entry.(map[string]any)
@@ -122,5 +115,5 @@ func KoordinatorDevices(obj any) (Boards, bool) {
 	for key := range several {
 		delete(boards, key)
 	}
-	return boards, true
+	return boards
 }

@@ -79,24 +79,21 @@ func TestBoards(t *testing.T) {
 	assert.Empty(t, of(gpuA+",10,81920:"+strings.Repeat(" ", MaxAnnotation)))
 
 	device := func(change func(devices []any)) Boards {
-		object := read[map[string]any](t, "testdata/koordinator-device.json")
-		u := &unstructured.Unstructured{}
-		text, err := json.Marshal(object)
+		text, err := os.ReadFile("testdata/koordinator-device.json")
 		require.NoError(t, err)
+		u := &unstructured.Unstructured{}
 		require.NoError(t, u.UnmarshalJSON(text))
 		devices, _, err := unstructured.NestedSlice(u.Object, "spec", "devices")
 		require.NoError(t, err)
 		change(devices)
 		require.NoError(t, unstructured.SetNestedSlice(u.Object, devices, "spec", "devices"))
-		boards, ok := KoordinatorDevices(u)
-		require.True(t, ok)
-		return boards
+		return KoordinatorBoards(u.Object)
 	}
 	assert.Equal(t, Boards{"0": {ID: gpuA}, "1": {ID: gpuB}}, device(func([]any) {}))
 	assert.Empty(t, device(func(d []any) { d[1].(map[string]any)["minor"] = int64(0) }), "which of them is meant is not known")
 	assert.Equal(t, Boards{"1": {ID: gpuB}}, device(func(d []any) { delete(d[0].(map[string]any), "minor") }))
-	_, ok := KoordinatorDevices(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"devices": "none"}}})
-	assert.False(t, ok)
+	assert.Empty(t, KoordinatorBoards(map[string]any{"spec": map[string]any{"devices": "none"}}))
+	assert.Empty(t, KoordinatorBoards(map[string]any{"spec": 7}))
 }
 
 // What a scheduler cannot have meant is refused whole, with one word for it.
@@ -285,8 +282,7 @@ func FuzzKoordinator(f *testing.F) {
 		if u.UnmarshalJSON(device) != nil {
 			return
 		}
-		boards, _ := KoordinatorDevices(u)
-		for _, board := range boards {
+		for _, board := range KoordinatorBoards(u.Object) {
 			assert.True(t, strings.HasPrefix(board.ID, "GPU-"))
 		}
 	})

@@ -53,10 +53,18 @@ func newShared(cfg Config, client *rest.Config, http *http.Client, core corev1cl
 	if !slices.ContainsFunc(cfg.Sharing.Schedulers, func(s *sharing.Scheduler) bool { return s.Name == names.SharingKoordinator }) {
 		return s, nil
 	}
-	s.devices = k8swatch.New(k8swatch.Config[sharing.Boards]{Keep: sharing.KoordinatorDevices, Changed: changed})
+	s.devices = k8swatch.New(k8swatch.Config[sharing.Boards]{Keep: keepBoards, Changed: changed})
 	var err error
 	s.dynamic, err = dynamic.NewForConfigAndClient(dynamic.ConfigFor(client), http)
 	return s, err
+}
+
+func keepBoards(obj any) (sharing.Boards, bool) {
+	device, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, false
+	}
+	return sharing.KoordinatorBoards(device.Object), true
 }
 
 func (s *shared) start(ctx context.Context, work *sync.WaitGroup) {

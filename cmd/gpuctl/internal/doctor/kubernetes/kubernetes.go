@@ -90,7 +90,7 @@ func node(ctx context.Context, env probe.Env, serverMinor int) []probe.Result {
 			r.Status, r.Remedy = probe.Fail, fmt.Sprintf("use a kubelet of 1.%d or newer", kube.OldestMinor)
 		}
 	}
-	return []probe.Result{r}
+	return append([]probe.Result{r}, shared(ctx, env, name)...)
 }
 
 // minorOf reads a minor version as in 27 and 27+.

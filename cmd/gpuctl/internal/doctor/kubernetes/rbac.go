@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/config"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/kube"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/probe"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // right is what one component asks of the API.
@@ -35,7 +36,7 @@ func rights(env probe.Env) []right {
 		if env.Role == config.RoleGateway {
 			return summaryRights("")
 		}
-		return append([]right{{"", "pods", listAndWatch, "", "dcgm, k8s_attributes", false}}, allocationRights()...)
+		return append([]right{{"", "pods", listAndWatch, "", "dcgm, k8s_attributes", false}}, allocationRights(nil)...)
 	}
 	var all []right
 	for _, d := range env.Config.DCGM() {
@@ -50,6 +51,7 @@ func rights(env probe.Env) []right {
 		AuthType     string   `mapstructure:"auth_type"`
 		ExpectedPods string   `mapstructure:"expected_pods"`
 		Namespaces   []string `mapstructure:"namespaces"`
+		Sharing      []string `mapstructure:"sharing"`
 		Filter       struct {
 			Namespace string `mapstructure:"namespace"`
 		} `mapstructure:"filter"`
@@ -63,7 +65,7 @@ func rights(env probe.Env) []right {
 	for _, c := range env.Config.Allocations() {
 		var cfg auth
 		if c.Read(&cfg) == nil && cfg.AuthType != "none" {
-			all = append(all, allocationRights()...)
+			all = append(all, allocationRights(cfg.Sharing)...)
 		}
 	}
 	for _, c := range env.Config.Of("processors", "gpu_summary") {
@@ -78,12 +80,19 @@ func rights(env probe.Env) []right {
 	return merge(all)
 }
 
-func allocationRights() []right {
-	return []right{
+func allocationRights(sharing []string) []right {
+	all := []right{
 		{"", "nodes", listAndWatch, "", "gpu_allocation", false},
 		{"resource.k8s.io", "resourceslices", listAndWatch, "", "gpu_allocation", true},
 		{"resource.k8s.io", "resourceclaims", []string{"get"}, "", "gpu_allocation", true},
 	}
+	if len(sharing) > 0 {
+		all = append(all, right{"", "pods", listAndWatch, "", "gpu_allocation", false})
+	}
+	if slices.Contains(sharing, names.SharingKoordinator) {
+		all = append(all, right{"scheduling.koordinator.sh", "devices", listAndWatch, "", "gpu_allocation", false})
+	}
+	return all
 }
 
 func summaryRights(namespace string) []right {
