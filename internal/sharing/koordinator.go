@@ -81,7 +81,7 @@ func requestsGPU(c *corev1.Container) bool {
 	return false
 }
 
-// amount is a small whole number, with or without quotation marks. What is none, such as
+// amount is a small whole number, with or without quotation marks. Another text, such as
 // 16Gi, is -1: no amount that is needed is written so.
 type amount int64
 

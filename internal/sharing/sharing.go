@@ -17,7 +17,7 @@ import (
 // MaxAnnotation is the longest annotation that is read, in bytes.
 const MaxAnnotation = 64 << 10
 
-// maxGrants is the most boards that one pod is believed to have a part of.
+// maxGrants bounds the boards of which one pod has a part.
 const maxGrants = 1024
 
 // What can be wrong with what a scheduler wrote; Problem is the short form.

@@ -304,7 +304,7 @@ func (b *Builder) addPart(s *Snapshot, p part, hwID string, resolved bool, tl *T
 }
 
 // addFreeShared adds the boards that no owner has a part of: not through a scheduler, not
-// through the device plugin, whose boards are in plugin, and not through a claim. It adds
+// through the device plugin, which has the boards in plugin, and not through a claim. It adds
 // them to plugin.
 func (b *Builder) addFreeShared(s *Snapshot, n *sharedNode, o *occupied, plugin map[string]bool, tl *Tally) {
 	for _, id := range slices.Sorted(maps.Keys(n.boards)) {
