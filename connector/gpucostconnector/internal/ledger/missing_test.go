@@ -191,3 +191,58 @@ func TestBoardInAnotherNode(t *testing.T) {
 	in("n", t0+7*minute)
 	assert.Equal(t, 6*minute, rows(l)["a"].Time)
 }
+
+// While the exporter is down time is held as always, and unmeasured. What was burnt meanwhile
+// is divided afterwards over those who had the board, by their time.
+func TestExporterIsDown(t *testing.T) {
+	for _, hours := range []int64{4, 23, 25} {
+		l := New(config(), t0)
+		for at := t0; at <= t0+(hours+2)*hour; at += minute {
+			name := "a"
+			if at >= t0+2*hour {
+				name = "b"
+			}
+			add(l, at, owned("g", "g", name, share.Whole))
+			if at <= t0+hour || at > t0+(hours+1)*hour {
+				l.Utilization("g", "g", at, 1)
+				l.Energy("g", at, float64(at-t0)*.3, 700)
+			}
+			if at%(5*minute) == 0 {
+				l.Hours(at)
+				l.HoursEmitted()
+			}
+		}
+		got := rows(l)
+		a := got["a"]
+		if hours == 25 {
+			a = got[""] // its row is retired
+		}
+		assert.Equal(t, 2*hour, a.Time)
+		assert.InDelta(t, hour, a.Unmeasured, float64(20*minute), "a utilization holds 45 s of each minute")
+		if hours < 25 {
+			assert.InDelta(t, 300*2*hour, a.Energy[OfBoard], 300*float64(2*minute))
+			assert.InDelta(t, 300*hours*hour, got["b"].Energy[OfBoard], 300*float64(2*minute))
+			assert.Zero(t, l.Counts().EnergyGap)
+			continue
+		}
+		assert.InDelta(t, 300*hour, a.Energy[OfBoard], 300*float64(2*minute))
+		assert.Equal(t, hours*hour+minute, l.Counts().EnergyGap, "longer than a day it cannot be known")
+	}
+}
+
+// What a living node does not list for a week is gone.
+func TestUnavailableForAWeek(t *testing.T) {
+	l := New(config(), t0)
+	other := free("g2", "g2", share.Whole)
+	add(l, t0, owned("g", "g", "a", share.Whole), other)
+	for at := t0 + minute; at <= t0+9*day; at += 5 * minute {
+		add(l, at, other)
+		if at%hour == 0 {
+			l.Expire(at)
+		}
+	}
+	assert.InDelta(t, 7*day, rows(l)["(unavailable)"].Time, float64(10*minute))
+	assert.Equal(t, 1, l.Boards())
+	add(l, t0+9*day+minute, owned("g", "g", "a", share.Whole), other)
+	assert.Equal(t, 2, l.Boards(), "it is a new account")
+}
