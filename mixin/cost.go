@@ -120,7 +120,7 @@ func costAlerts(o options) []alert {
 		},
 		{
 			name: "GPUUsageRefused", severity: warning,
-			expr:    grew(queries.OwnCostRefused, "10m"),
+			expr:    grew(queries.Of(queries.OwnCostRefused, queries.Is("reason", "limit")), "10m"),
 			summary: "gpu_cost at " + theProcess + " does not account for all boards: a limit is reached.",
 			meaning: "There are more boards than `max_devices` of gpu_cost. What is beyond is in no total: sums are too small.",
 			check:   []string{"How many boards there are: `count(group by (hw_id) (gpu_allocation{hw_parent=\"\"}))`."},
