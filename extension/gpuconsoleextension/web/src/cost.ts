@@ -75,7 +75,7 @@ export function stack(answer: CostAnswer, by: Grouping, what: Measure, step: Ste
   const start = Math.max(at(answer.from), Math.min(first, end - least));
   const points = end - start;
   const marks = Array.from({ length: points }, () => "");
-  const found = new Map<string, { look: Look; values: (number | null)[] }>();
+  const found = new Map<string, { look: Look; values: (number | null)[]; time: number }>();
   for (const line of answer.lines) {
     const board = ofBoards(by);
     const held = line.state === "held";
@@ -86,13 +86,15 @@ export function stack(answer: CostAnswer, by: Grouping, what: Measure, step: Ste
     if (i < 0 || i >= points) continue;
     marks[i] = [line.open ? "open" : "", line.unknown_hours ? "unknown over 1 %" : ""].filter(Boolean).join(", ") || marks[i]!;
     const key = `${look}\n${name}`;
-    if (!found.has(key)) found.set(key, { look, values: Array.from({ length: points }, () => null) });
-    const { values } = found.get(key)!;
+    if (!found.has(key)) found.set(key, { look, values: Array.from({ length: points }, () => null), time: 0 });
+    const series = found.get(key)!;
+    series.time += line.time;
+    const { values } = series;
     if (value !== null) values[i] = (values[i] ?? 0) + value;
   }
   const whole = (values: (number | null)[]) => values.reduce<number>((sum, v) => sum + (v ?? 0), 0);
   const order: Look[] = ["hue", "others", "unowned", "unknown"];
-  const drawn = [...found].filter(([, s]) => s.look === "hue" || whole(s.values) > 0).sort(([, a], [, b]) => order.indexOf(a.look) - order.indexOf(b.look) || whole(b.values) - whole(a.values));
+  const drawn = [...found].filter(([, s]) => s.time > 0 && (s.look === "hue" || whole(s.values) > 0)).sort(([, a], [, b]) => order.indexOf(a.look) - order.indexOf(b.look) || whole(b.values) - whole(a.values));
   return {
     chart: {
       unit: what === "cost" && answer.currency ? `money:${answer.currency}` : "h",

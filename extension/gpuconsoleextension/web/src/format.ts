@@ -67,12 +67,15 @@ export function money(value: number, currency: string): Written {
   return { number, unit: currency };
 }
 
-/** Hours of a GPU: three significant digits below 100, then one decimal less. */
-export const gpuHours = (value: number): Written => ({ number: value === 0 || value >= 0.0005 ? small(value) : "<0.001", unit: "h" });
+/** Hours of a GPU. */
+export const gpuHours = (value: number): Written => ({ number: notZero(value), unit: "h" });
 
-export const joules = (value: number): Written => scaled(value, 1000, ["J", "kJ", "MJ", "GJ", "TJ"]);
+export const joules = (value: number): Written => (value < 999.5 ? { number: notZero(value), unit: "J" } : scaled(value, 1000, ["J", "kJ", "MJ", "GJ", "TJ"]));
 
-export const grams = (value: number): Written => scaled(value, 1000, ["g", "kg", "t"]);
+export const grams = (value: number): Written => (value < 999.5 ? { number: notZero(value), unit: "g" } : scaled(value, 1000, ["g", "kg", "t"]));
+
+/** Three significant digits; what is not zero is not written as zero. */
+const notZero = (value: number): string => (value === 0 || value >= 0.0005 ? small(value) : "<0.001");
 
 export type Unit = "1" | "By" | "W" | "Cel" | "Hz" | "s" | "{token}/s" | "{token}/J" | "count" | "h" | "J" | "g" | `money:${string}`;
 

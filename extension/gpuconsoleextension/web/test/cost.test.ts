@@ -82,6 +82,10 @@ describe("the stack", () => {
     const h100 = (state: string) => line("2026-11-21T11:00:00Z", state, { group: group({ model: "H100" }), cost: 2, priced_cost: 2 });
     expect(stack(answer([h100("held"), h100("free")]), "model", "cost", "hour")!.chart.series.map((s) => [s.name, s.values.at(-4)])).toEqual([["H100", 4]]);
   });
+  test("has no group of what there was none of", () => {
+    const none = line("2026-11-21T11:00:00Z", "stranded", { group: group({ model: "" }), time: 0, cost: 0 });
+    expect(stack(answer([none, line("2026-11-21T11:00:00Z", "held", { group: group({ model: "L4" }) })]), "model", "cost", "hour")!.chart.series.map((s) => s.name)).toEqual(["L4"]);
+  });
   test("has what is spread with those that it is spread over", () => {
     const spread = stack(answer([tenant("2026-11-21T11:00:00Z", "a", 2, { shared_cost: 1 }), line("2026-11-21T11:00:00Z", "free", { cost: 1, priced_cost: 1, shared_cost: -1 })]), "tenant", "cost", "hour")!;
     expect(spread.chart.series.map((s) => [s.name, s.values.at(-4)])).toEqual([["a", 3]]);
@@ -92,7 +96,7 @@ describe("the stack", () => {
 
 test.each<[number, Unit, string]>([
   [0, "money:USD", "0.00 USD"], [23.6, "money:USD", "23.60 USD"], [1234567.891, "money:EUR", "1,234,567.89 EUR"], [0.4214, "money:USD", "0.42 USD"], [0.00123, "money:USD", "0.0012 USD"], [1e-8, "money:USD", "<0.000001 USD"], [-2.5, "money:USD", "-2.50 USD"],
-  [0, "h", "0 h"], [0.5714, "h", "0.571 h"], [2533.4, "h", "2,533 h"], [0.0001, "h", "<0.001 h"], [1.0286e6, "J", "1.03 MJ"], [228, "g", "228 g"], [1234, "g", "1.23 kg"],
+  [0, "h", "0 h"], [0.5714, "h", "0.571 h"], [2533.4, "h", "2,533 h"], [0.0001, "h", "<0.001 h"], [1.0286e6, "J", "1.03 MJ"], [228, "g", "228 g"], [1234, "g", "1.23 kg"], [0.4, "g", "0.4 g"], [0.00001, "J", "<0.001 J"],
 ])("%d %s is %s", (value, unit, want) => expect(seen(text(value, unit))).toBe(want));
 
 test("an hour, and a day of UTC", () => {

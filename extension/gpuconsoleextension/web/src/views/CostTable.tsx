@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { CostAnswer, CostLine } from "../api/types";
 import { type Grouping, groupingNames, named, ofBoards } from "../cost";
-import { gap, text, type Unit } from "../format";
+import { text, type Unit } from "../format";
 import { type CostRoute, costLink, serviceLink } from "../router";
 import { Tag } from "../parts/notices";
 import { type Column, Row, Table } from "../parts/table";
@@ -112,7 +112,8 @@ const unpriced = (line: CostLine): string => `no price for ${text(line.unpriced 
 
 /** The name of a group, which leads to what it consists of. */
 function Head({ line, by, at }: { line: CostLine; by: Grouping; at: CostRoute }) {
-  const { name, why, under } = named(line, by);
+  const { name, under, ...unnamed } = named(line, by);
+  const why = line.time > 0 ? unnamed.why : "nothing was in this state";
   if (line.others) return <>Others</>;
   const g = line.group;
   const link =
@@ -147,15 +148,16 @@ function Head({ line, by, at }: { line: CostLine; by: Grouping; at: CostRoute })
   );
 }
 
-/** How much of the held time was used. Of what was not measured nothing is known: it has no bar. */
+/** How much of the held time was used, of that which was measured. Where a part was not, there is no bar. */
 function Used({ line }: { line: CostLine }) {
   const unmeasured = line.unmeasured ?? 0;
-  const part = line.used === null || line.state !== "held" || !line.time ? null : line.used / line.time;
+  const measured = line.time - unmeasured;
+  const part = line.used === null || line.state !== "held" || measured <= 0 ? null : line.used / measured;
   return (
     <Meter ratio={unmeasured ? null : part}>
       <Value value={line.used === null ? null : line.used / 3600} unit="h" title={line.used === null ? why(line, "no utilization was measured") : undefined} />
-      {part !== null && !unmeasured && <span class="of"> · {text(part, "1")}</span>}
-      {unmeasured > 0 && line.used !== null && <span class="partly">{text(unmeasured / 3600, "h")}{gap}not measured</span>}
+      {part !== null && <span class="of"> · {text(part, "1")}</span>}
+      {unmeasured > 0 && line.used !== null && <span class="partly">{text(unmeasured / 3600, "h")} not measured</span>}
     </Meter>
   );
 }
