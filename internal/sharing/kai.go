@@ -87,6 +87,15 @@ func kaiGroups(pod *corev1.Pod) []string {
 	return slices.Compact(groups)
 }
 
+// Reservations are the namespaces in which KAI and Run:ai run reservation pods by default.
+func Reservations() []string { return []string{"kai-resource-reservation", "runai-reservation"} }
+
+// IsReservation reports whether a pod holds a board for others, in one of these namespaces:
+// it requests a board that it does not use.
+func IsReservation(pod *corev1.Pod) bool {
+	return pod.Labels[kaiGroup] != "" && slices.Contains(Reservations(), pod.Namespace)
+}
+
 // reservation is a pod that holds a board for the members of its group.
 func reservation(pod *corev1.Pod) Pod {
 	p := Pod{Scheduler: kai, Group: pod.Labels[kaiGroup]}

@@ -154,6 +154,8 @@ type Pod struct {
 	// Grants are what the scheduler gave to the pod; none with Err.
 	Grants []Grant
 	Err    error
+	// Ended is set for a pod that has ended: what a kubelet still lists for it is not held.
+	Ended bool
 	// Group is set for a pod that holds a board for the members of a group, and
 	// ReservedID is what the pod calls that board, if it does.
 	Group, ReservedID string
@@ -166,11 +168,10 @@ type Reader struct {
 	Reservations []string
 }
 
-// Keep is the Pod of an object, false where no scheduler shared a board with it, or it has
-// ended.
+// Keep is the Pod of an object, false where no scheduler shared a board with it.
 func (r *Reader) Keep(obj any) (Pod, bool) {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if !ok {
 		return Pod{}, false
 	}
 	if r.Reserves(pod.Namespace) {
@@ -180,7 +181,10 @@ func (r *Reader) Keep(obj any) (Pod, bool) {
 		if !s.wrote(pod) {
 			continue
 		}
-		p := Pod{Scheduler: s}
+		p := Pod{Scheduler: s, Ended: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed}
+		if p.Ended {
+			return p, true
+		}
 		for _, key := range s.Annotations {
 			if len(pod.Annotations[key]) > MaxAnnotation {
 				p.Err = ErrTooLong

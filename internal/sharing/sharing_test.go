@@ -186,8 +186,9 @@ func TestKeep(t *testing.T) {
 	_, ok := (&Reader{Schedulers: []*Scheduler{volcano, kai}}).Keep(pod)
 	assert.False(t, ok, "only the schedulers that are asked for")
 	pod.Status.Phase = corev1.PodSucceeded
-	_, ok = all.Keep(pod)
-	assert.False(t, ok, "it has ended")
+	got, ok := all.Keep(pod)
+	assert.True(t, ok)
+	assert.Equal(t, Pod{Scheduler: hami, Ended: true}, got)
 	_, ok = all.Keep("no pod")
 	assert.False(t, ok)
 	assert.Empty(t, Detect(&corev1.Pod{}))
@@ -195,10 +196,12 @@ func TestKeep(t *testing.T) {
 	// Who may write annotations may not have a board of others for nothing: a reservation
 	// counts in its namespace alone.
 	pod = read[corev1.Pod](t, "testdata/kai-reservation-pod.json")
+	assert.True(t, IsReservation(pod))
 	assert.False(t, (&Reader{Schedulers: []*Scheduler{hami}, Reservations: all.Reservations}).Reserves(pod.Namespace))
 	pod.Namespace = "ml"
 	_, ok = all.Keep(pod)
 	assert.False(t, ok)
+	assert.False(t, IsReservation(pod))
 
 	assert.Equal(t, []string{"hami", "volcano", "koordinator", "kai"}, Names())
 	assert.Same(t, kai, Named("kai"))
@@ -228,8 +231,10 @@ func check(t *testing.T, pod *corev1.Pod) {
 	if !ok {
 		return
 	}
-	if got.Err != nil {
+	if got.Err != nil || got.Ended {
 		assert.Empty(t, got.Grants)
+	}
+	if got.Err != nil {
 		assert.Contains(t, []string{"too_long", "malformed", "share", "unknown_device"}, Problem(got.Err))
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/sharing"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/metadata"
 )
 
@@ -34,7 +35,7 @@ func createDefaultConfig() component.Config {
 			Enabled: true,
 			Drivers: []string{"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
 		},
-		ReservationNamespaces: []string{"kai-resource-reservation", "runai-reservation"},
+		ReservationNamespaces: sharing.Reservations(),
 
 		Socket:             defaultSocket,
 		PollInterval:       5 * time.Second,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/serviceidentity"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/sharing"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
@@ -45,7 +46,7 @@ type use struct {
 
 func (k *keeper) pod(obj any) (keptPod, bool) {
 	p, ok := obj.(*corev1.Pod)
-	if !ok {
+	if !ok || sharing.IsReservation(p) {
 		return keptPod{}, false
 	}
 	out := keptPod{}

@@ -254,3 +254,14 @@ func TestWhatIsReportedOfAPod(t *testing.T) {
 		})
 	}
 }
+
+// A pod that requests a board for others is no pod of which telemetry is expected.
+func TestReservationPods(t *testing.T) {
+	pod := newPod(gpus("reservation", "1"))
+	pod.Labels["runai-gpu-group"] = "g1"
+	_, ok := newKeeper(t).pod(pod)
+	require.True(t, ok, "another pod with this label is as any other")
+	pod.Namespace = "kai-resource-reservation"
+	_, ok = newKeeper(t).pod(pod)
+	require.False(t, ok)
+}

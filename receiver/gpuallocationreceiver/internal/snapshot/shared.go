@@ -71,7 +71,7 @@ func (b *Builder) sharedBy(held []entry, listed []kubeletID, a *kubelet.Answer, 
 	if v.Shared == nil {
 		return held, n
 	}
-	rest, groups := n.reservations(held, v.Shared)
+	rest, groups := n.reservations(held, v.Shared, tl)
 	boards := n.boardsOf(v.Shared, rest, listed, groups)
 	for _, s := range v.Shared.Reader.Schedulers {
 		if s.Parts {
@@ -82,7 +82,7 @@ func (b *Builder) sharedBy(held []entry, listed []kubeletID, a *kubelet.Answer, 
 	here := b.Read.Pods(a).Pods
 	for _, name := range slices.SortedFunc(maps.Keys(v.Shared.Pods), comparePods) {
 		pod := v.Shared.Pods[name]
-		if _, listed := here[complete.Pod(name)]; !listed || pod.Group != "" || pod.Scheduler.Parts || v.Shared.Reader.Reserves(name.Namespace) {
+		if _, listed := here[complete.Pod(name)]; !listed || pod.Ended || pod.Group != "" || pod.Scheduler.Parts || v.Shared.Reader.Reserves(name.Namespace) {
 			continue
 		}
 		n.place(name, pod, boards[pod.Scheduler.Name], tl)
@@ -94,8 +94,8 @@ func (b *Builder) sharedBy(held []entry, listed []kubeletID, a *kubelet.Answer, 
 }
 
 // reservations takes the pods that hold boards for others out of held. groups are the
-// boards by group.
-func (n *sharedNode) reservations(held []entry, shared *Shared) (rest []entry, groups map[string]string) {
+// boards by group. A part of a board that such a pod holds is not divided, and not free.
+func (n *sharedNode) reservations(held []entry, shared *Shared, tl *Tally) (rest []entry, groups map[string]string) {
 	rest, groups = make([]entry, 0, len(held)), map[string]string{}
 	ambiguous := map[string]bool{}
 	for _, e := range held {
@@ -104,7 +104,8 @@ func (n *sharedNode) reservations(held []entry, shared *Shared) (rest []entry, g
 			continue
 		}
 		parsed := deviceid.ParseKubelet(e.id)
-		if !parsed.Resolved {
+		if !deviceid.IsGPU(parsed.ID) {
+			tl.blocked[e.kubeletID] = true
 			continue
 		}
 		n.taken[parsed.ID] = true
@@ -188,7 +189,13 @@ func (n *sharedNode) replaceParts(s *sharing.Scheduler, boards sharing.Boards, h
 			continue
 		}
 		name := types.NamespacedName{Namespace: own[0].owner.Namespace, Name: own[0].owner.Pod}
-		placed, err := partsFor(own[0].owner, s, shared.Pods[name], boards)
+		pod := shared.Pods[name]
+		if pod.Ended && pod.Scheduler == s {
+			// Kubelets before 1.34 list it until it is deleted.
+			rest = append(rest, slices.DeleteFunc(slices.Clone(own), isPart)...)
+			continue
+		}
+		placed, err := partsFor(own[0].owner, s, pod, boards)
 		if err != nil || len(placed) == 0 {
 			n.unknown[s] = true
 			rest = append(rest, own...)

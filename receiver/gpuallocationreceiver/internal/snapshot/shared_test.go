@@ -102,6 +102,14 @@ func TestHAMi(t *testing.T) {
 	}, emitted(s))
 	assert.Equal(t, []string{"hami ml/odd unknown_device"}, unusable(tl))
 
+	// A pod that has ended holds nothing, although the kubelet lists it.
+	done := vgpu("odd", gpuA, 20480)
+	done.Status.Phase = corev1.PodSucceeded
+	s, tl = built(t, n, sharedOf("hami", append(quarters[1:], done)...), s)
+	assert.Equal(t, "-/-/- "+gpuB+" 0 nvidia.com/gpu hami true", emitted(s)[0])
+	assert.Len(t, emitted(s), 4)
+	assert.Empty(t, tl.Unusable)
+
 	// An annotation takes nothing from what the kubelet resolves.
 	whole := node{Devices: map[string][]string{gpuName: {gpuA}}, Pods: []pod{holds("ml", "whole", gpuName, gpuA)}}
 	s, _ = built(t, whole, sharedOf("hami", vgpu("whole", gpuA, 1)), nil)
@@ -218,6 +226,17 @@ func TestKAI(t *testing.T) {
 	s, tl = built(t, n, sharedOf("kai", reserving, half, written("quarter", "gpu-fraction", "2", "runai-gpu-group", "g1")), nil)
 	assert.Equal(t, []string{"ml/half/main " + gpuA + "::0 0.5 nvidia.com/gpu kai true", others}, emitted(s))
 	assert.Equal(t, []string{"kai ml/quarter share"}, unusable(tl))
+
+	// Of a board that is shared by time-slicing too, nothing is known but that it is not free.
+	sliced := node{
+		Devices: map[string][]string{gpuName: replicas(gpuA, 2)},
+		Pods:    []pod{holds(reservations, "r", gpuName, gpuA+"::0"), {Namespace: "ml", Name: "half"}},
+	}
+	s, tl = built(t, sliced, sharedOf("kai", reserving, half), nil)
+	assert.Equal(t, []string{
+		"-/-/- " + gpuA + "::1 0 nvidia.com/gpu time_slicing true", "ml/half/main node-a/kai/ml/half/0 0.5 nvidia.com/gpu kai false",
+	}, emitted(s))
+	assert.Equal(t, []string{"kai ml/half unknown_device"}, unusable(tl))
 
 	// Without sharing it is as the kubelet has it.
 	s, _ = built(t, n, nil, nil)
