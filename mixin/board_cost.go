@@ -157,7 +157,7 @@ func costEnergy() []panel {
 func costPrices() []panel {
 	return []panel{
 		{kind: grid, title: "Prices", unit: units.Short, width: 12, height: 8, description: "What a whole GPU costs an hour now, by the rule that matches. A model that is not here has no price.",
-			queries: []query{{expr: most(last(queries.Price), queries.Cluster, queries.Model, queries.HostType, queries.CapacityType, queries.Currency), column: "Price"}}},
+			queries: []query{{expr: most(last(queries.Price), queries.Cluster, queries.Model, queries.HostType, queries.Region, queries.CapacityType, queries.Currency), column: "Price"}}},
 		{kind: grid, title: "Budgets", unit: units.PercentUnit, width: 12, height: 8, description: "Used part of each budget in the period that runs. Budgets inform; nothing is stopped.", warn: 0.8, alarm: 1,
 			queries: []query{{expr: most(last(queries.BudgetUsed), queries.Cluster, queries.Budget, queries.BudgetKind), column: "Used"}}},
 	}

@@ -58,7 +58,7 @@ var columnNames = map[string]string{
 	queries.Node: "Node", queries.Host: "Host", queries.Device: "Device", queries.Model: "Model", queries.Index: "GPU",
 	queries.MIGProfile: "MIG profile", queries.XIDCode: "XID", queries.StateOfPod: "State", queries.ErrorType: "Error",
 	queries.Address: "Address", queries.Port: "Port", "receiver": "Receiver", "outcome": "Outcome", "reason": "Reason",
-	queries.Tenant: "Tenant", queries.Currency: "Currency", queries.CapacityState: "State", queries.CapacityType: "Capacity", queries.HostType: "Machine type",
+	queries.Tenant: "Tenant", queries.Currency: "Currency", queries.CapacityState: "State", queries.CapacityType: "Capacity", queries.HostType: "Machine type", queries.Region: "Region",
 	queries.Budget: "Budget", queries.BudgetKind: "Kind", queries.HealthWatch: "Watch", queries.HwState: "State", queries.HealthReason: "Reason", queries.HealthAction: "Action", "alertname": "Alert", "severity": "Severity",
 }
 

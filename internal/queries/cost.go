@@ -41,6 +41,7 @@ const (
 	CapacityState = "gpu_capacity_state"
 	CapacityType  = "gpu_capacity_type"
 	HostType      = "host_type"
+	Region        = "cloud_region"
 	Budget        = "gpu_budget_name"
 	BudgetKind    = "gpu_budget_kind"
 )

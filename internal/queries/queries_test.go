@@ -34,7 +34,7 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 		Engine: names.InferenceEngine, Bounds: names.InferenceBounds, TokenType: names.InferenceTokenType,
 		RequestState: names.InferenceState, Outcome: names.InferenceOutcome, CacheTier: names.InferenceCacheTier,
 		Tenant: names.GPUTenant, Currency: names.GPUCostCurrency, EnergyBasis: names.GPUEnergyBasis, CapacityState: names.GPUCapacityState,
-		CapacityType: names.GPUCapacityType, HostType: names.HostType, Budget: names.GPUBudgetName, BudgetKind: names.GPUBudgetKind,
+		CapacityType: names.GPUCapacityType, HostType: names.HostType, Region: names.CloudRegion, Budget: names.GPUBudgetName, BudgetKind: names.GPUBudgetKind,
 		EngineRank: names.InferenceEngineRank, FinishReason: names.InferenceFinish,
 	} {
 		label, err := namer.Build(attribute)
