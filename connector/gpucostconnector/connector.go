@@ -110,6 +110,7 @@ func (c *gpuCost) open(ctx context.Context, host component.Host, now time.Time) 
 	if err != nil {
 		return err
 	}
+	accounting.PricedFrom = now.UnixMilli()
 	c.ledger = ledger.New(accounting, now.UnixMilli())
 	var restored []ledger.Total
 	if c.cfg.Storage == nil {

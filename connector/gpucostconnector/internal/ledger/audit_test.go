@@ -51,6 +51,7 @@ func (h *history) write() {
 
 // restart is a new process with what was stored.
 func (h *history) restart() {
+	h.cfg.PricedFrom = h.now
 	l, err := Restore(h.cfg, h.stored)
 	if err != nil {
 		h.t.Fatalf("seed %d: %v", h.seed, err)

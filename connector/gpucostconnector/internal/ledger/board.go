@@ -56,6 +56,7 @@ type board struct {
 
 	current snapshot  // at until
 	open    int64     // time of the snapshot that is being read; 0: none
+	opened  *Class    // then
 	matched int       // how many of its points are those of current, in order
 	next    *snapshot // the points of it, once one differed; else nil
 
@@ -88,7 +89,7 @@ func (l *Ledger) Add(p *Point) {
 		}
 		l.seal(b)
 		b.open, b.matched, b.next = p.Time, 0, nil
-		b.class = p.Class
+		b.opened = p.Class
 	}
 	b.read(l, p)
 }
@@ -273,7 +274,7 @@ func (l *Ledger) seal(b *board) {
 		b.next.finish(b, &l.counts)
 		b.current, b.next = *b.next, nil
 	}
-	b.until, b.open, b.absent, b.restored = b.open, 0, false, false
+	b.class, b.until, b.open, b.absent, b.restored = b.opened, b.open, 0, false, false
 }
 
 // gap credits what lies between the last snapshot and the open one, by its length.

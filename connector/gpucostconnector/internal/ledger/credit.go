@@ -14,7 +14,7 @@ type credited struct {
 	row    *row
 	class  *Class
 	until  int64  // the price holds until then
-	layout uint32 // of the node
+	layout uint32 // of the node; 0: from before a restart
 	state  State
 }
 
@@ -60,7 +60,7 @@ func (l *books) rowOf(b *board, q *part) *credited {
 	if (state == Free || state == Stranded) && !b.node.usable(b.until) {
 		state = Unavailable
 	}
-	if c := &q.credited; c.row != nil && !c.row.retired && c.class == b.class && c.state == state && c.layout == b.node.layout && c.until > b.until {
+	if c := &q.credited; c.row != nil && !c.row.retired && c.class == b.class && c.state == state && (c.layout == b.node.layout || c.layout == 0) && c.until > b.until {
 		return c
 	}
 	k := Key{Class: *b.class, Profile: q.profile, State: state}

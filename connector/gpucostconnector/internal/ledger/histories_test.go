@@ -105,7 +105,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 	h.l = New(h.cfg, h.now)
 	h.stored = h.l.Encode()
 	for i := range 2 + h.r.IntN(4) {
-		b := &truth{id: fmt.Sprintf("GPU-%d", i), node: i % 2, kind: h.r.IntN(6)}
+		b := &truth{id: fmt.Sprintf("GPU-%d", i), node: i % 2, kind: h.r.IntN(7)}
 		h.boards = append(h.boards, b)
 		h.make(b)
 	}
@@ -135,6 +135,9 @@ func (h *history) make(b *truth) {
 				add(fmt.Sprintf("%s/%d", b.id, i), fmt.Sprintf("%dg", n), share.Fraction{P: n, Q: 7}, 0, Stranded)
 			}
 		}
+	case 3: // an owner of which no board is known
+		add(b.id, "", share.Whole, 0, Free)
+		b.parts[0].Virtual = true
 	default: // partitions by memory, sometimes more than there is
 		for i := range 1 + h.r.IntN(4) {
 			of, _ := share.Of(1+h.r.Int64N(30_000), 81_559)
@@ -291,6 +294,9 @@ func (h *history) snapshot(b *truth) {
 
 // burn reports the energy of a board. What the ledger must accept is added up.
 func (h *history) burn(b *truth) {
+	if b.parts[0].Virtual {
+		return
+	}
 	at, value := h.now-h.r.Int64N(20*second), int64(b.joules*1000)
 	if a := h.l.boards[b.id]; a != nil && a.until != 0 && at >= a.first && at > a.power.last {
 		if e := a.power; e.counted && at-e.last <= energyFor && value >= e.value && value-e.value <= 2*20_000*(at-e.last) {

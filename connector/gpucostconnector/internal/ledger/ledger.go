@@ -63,6 +63,9 @@ type Config struct {
 	PerPod         bool
 	// Price returns the price of a part of a board at a time. nil: there are no prices.
 	Price func(of *Priced, at int64) Price
+	// PricedFrom is from when on Price is asked after a restart: what was held before keeps
+	// the price that was stored with it.
+	PricedFrom int64
 	// Carbon returns how many milligrams of carbon dioxide a kilowatt-hour causes,
 	// overhead of the data centre included. nil and false: not known.
 	Carbon func(c *Class, at int64) (milligrams int64, ok bool)

@@ -246,3 +246,22 @@ func TestUnavailableForAWeek(t *testing.T) {
 	add(l, t0+9*day+minute, owned("g", "g", "a", share.Whole), other)
 	assert.Equal(t, 2, l.Boards(), "it is a new account")
 }
+
+// What a board is of decides from the snapshot on in which it is reported, as owners do.
+func TestClassThatChanges(t *testing.T) {
+	l := New(config(), t0)
+	spot := *h100
+	spot.Capacity = "spot"
+	for i := range int64(5) {
+		p := owned("g", "g", "a", share.Whole)
+		if i >= 2 {
+			p.Class = &spot
+		}
+		add(l, t0+i*minute, p)
+	}
+	got := map[string]int64{}
+	for _, total := range l.Totals() {
+		got[total.Key.Capacity] += total.Time
+	}
+	assert.Equal(t, map[string]int64{"": 2 * minute, "spot": minute}, got)
+}

@@ -93,7 +93,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 				return nil, ErrState
 			}
 			b.node = n
-			n.boards = append(n.boards, b)
+			n.add(b)
 			l.boards[b.id] = b
 		}
 	}
@@ -163,6 +163,12 @@ func (w *writer) board(b *board, rows map[*row]int) {
 		}
 	}
 	w.num(s.carried...)
+	for i := range s.parts {
+		i, known := rows[s.parts[i].credited.row]
+		if w.flag(known); known {
+			w.num(int64(i))
+		}
+	}
 }
 
 // id writes the id of a part without that of its board.
@@ -247,6 +253,16 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 		r.num(&b.current.carried[i])
 	}
 	if carried := b.current.carried; r.bad || !balanced(carried, b.current.whole) {
+		return nil
+	}
+	for i := range b.current.parts {
+		if r.flag() {
+			if n := r.within(int64(len(rows))); !r.bad {
+				b.current.parts[i].credited = credited{row: rows[n], class: b.class, until: l.cfg.PricedFrom, state: rows[n].key.State}
+			}
+		}
+	}
+	if r.bad {
 		return nil
 	}
 	return b

@@ -9,6 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 func TestStateThatIsNotWhole(t *testing.T) {
@@ -70,4 +73,30 @@ func FuzzRestore(f *testing.F) {
 			run(again, points, t0+20*minute, t0+21*minute)
 		}
 	})
+}
+
+// A price that is new with a restart does not count for what was held before it.
+func TestNewPriceAfterARestart(t *testing.T) {
+	rates := func(nano int64) Config {
+		cfg := config()
+		cfg.Price = func(*Priced, int64) Price { return Price{prices.Rate{Nano: nano, Per: 1}, prices.KindList, 1 << 60} }
+		return cfg
+	}
+	l := New(rates(1), t0)
+	board := []Point{instance(owned("g", "g/1", "a", share.Fraction{P: 3, Q: 7}), "3g.40gb")}
+	for at := t0; at <= t0+10*minute; at += minute {
+		add(l, at, board...)
+	}
+	cfg := rates(2)
+	cfg.PricedFrom = t0 + 15*minute
+	l, err := Restore(cfg, l.Encode())
+	require.NoError(t, err)
+	for at := t0 + 20*minute; at <= t0+30*minute; at += minute {
+		add(l, at, board...)
+	}
+	got := map[int64]int64{}
+	for _, total := range l.Totals() {
+		got[total.Key.Rate.Nano] += total.Time
+	}
+	assert.Equal(t, map[int64]int64{1: 15 * minute, 2: 14 * minute}, got)
 }
