@@ -86,10 +86,15 @@ func (a *api) endpoints() []endpoint {
 		{name: "nodes", parameters: []string{"limit", "cursor", "q", "cluster", "node", "device", "attention"}, answer: a.nodes},
 		{name: "range", parameters: with("window", "by"), answer: a.charts},
 		{name: "device_range", parameters: []string{"cluster", "node", "device", "window"}, answer: a.deviceCharts},
-		{name: "cost", parameters: costParameters, answer: a.cost},
+		{name: "cost", parameters: costParameters, answer: a.reports().answer},
 		{name: "events", parameters: with("limit", "cursor", "name", "min_severity", "q", "active"), answer: a.events},
 		{name: "acknowledge", answer: a.acknowledge, changes: true},
 	}
+}
+
+func (a *api) reports() *reports {
+	now := func() time.Time { return a.reader.Unknown().EvaluatedAt }
+	return &reports{store: a.store, now: now, timeout: a.config.QueryTimeout, staleAfter: a.config.StaleAfter, read: a.read}
 }
 
 // serve is the handler of an endpoint: what is cheap to refuse is refused first.
@@ -247,14 +252,14 @@ func (a *api) observed(name string, next http.HandlerFunc) http.HandlerFunc {
 
 // read reads from the store, unless that is left alone.
 func (a *api) read(ctx context.Context, read func() error) error {
-	return a.timed(ctx, a.breaker.do(read))
+	return timed(ctx, a.config.QueryTimeout, a.breaker.do(read))
 }
 
 // timed explains an error of the store where the time of a request is over, which is the
 // console's own limit, and the store's fault.
-func (a *api) timed(ctx context.Context, err error) error {
+func timed(ctx context.Context, timeout time.Duration, err error) error {
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && store.KindOf(err) == store.Canceled {
-		return store.Errorf(store.Timeout, "the answer took longer than it may (query_timeout is %v)", a.config.QueryTimeout)
+		return store.Errorf(store.Timeout, "the answer took longer than it may (query_timeout is %v)", timeout)
 	}
 	return err
 }

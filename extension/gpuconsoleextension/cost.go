@@ -56,18 +56,28 @@ type costQuestion struct {
 	after  *cursor
 }
 
-func (a *api) cost(ctx context.Context, p *parameters) (any, error) {
-	now := a.reader.Unknown().EvaluatedAt
+// reports answers what GPUs cost.
+type reports struct {
+	store      store.Store
+	now        func() time.Time
+	timeout    time.Duration // of a request
+	staleAfter time.Duration
+	// read reads metrics.
+	read func(context.Context, func() error) error
+}
+
+func (s *reports) answer(ctx context.Context, p *parameters) (any, error) {
+	now := s.now()
 	q := p.cost(now)
 	if p.err != nil {
 		return nil, p.err
 	}
-	r, err := costs.Read(ctx, a.store, &q.Query)
+	r, err := costs.Read(ctx, s.store, &q.Query)
 	switch {
 	case errors.Is(err, costs.ErrTooManyLines):
 		return nil, exceeded(fmt.Sprintf("The report has more than %d lines: ask for a shorter time, longer steps, or the top groups alone.", q.MaxLines))
 	case err != nil:
-		return nil, a.timed(ctx, err)
+		return nil, timed(ctx, s.timeout, err)
 	}
 	switch q.format {
 	case formatCSV:
@@ -75,8 +85,8 @@ func (a *api) cost(ctx context.Context, p *parameters) (any, error) {
 	case formatFOCUS:
 		return &download{"text/csv; charset=utf-8", fileName("gpu-cost-focus", &q.Options), func(w io.Writer) error { return costreport.WriteFOCUS(w, r) }}, nil
 	}
-	span := a.store.UsageSpan()
-	out := &consoleapi.CostAnswer{Freshness: costs.Freshness(span, now, a.config.StaleAfter), Budgets: a.budgets(ctx, now)}
+	span := s.store.UsageSpan()
+	out := &consoleapi.CostAnswer{Freshness: costs.Freshness(span, now, s.staleAfter), Budgets: s.budgets(ctx, now)}
 	out.Oldest, out.Newest, out.Reason = timeOf(span.Oldest), timeOf(span.Newest), whyNothing(&span)
 	page := pageOf(q.after, q.limit, len(r.Lines), func(i int) string { return lineKey(&r.Lines[i]) })
 	out.LineCount, out.Next = len(r.Lines), page.next
@@ -86,11 +96,11 @@ func (a *api) cost(ctx context.Context, p *parameters) (any, error) {
 }
 
 // budgets are null where the metric store does not answer: reports do not depend on it.
-func (a *api) budgets(ctx context.Context, now time.Time) (budgets []consoleapi.CostBudget) {
+func (s *reports) budgets(ctx context.Context, now time.Time) (budgets []consoleapi.CostBudget) {
 	ctx, cancel := context.WithTimeout(ctx, budgetTimeout)
 	defer cancel()
-	if a.read(ctx, func() (err error) {
-		budgets, err = costs.Budgets(ctx, a.store, now)
+	if s.read(ctx, func() (err error) {
+		budgets, err = costs.Budgets(ctx, s.store, now)
 		return err
 	}) != nil {
 		return nil
