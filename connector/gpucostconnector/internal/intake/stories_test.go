@@ -433,14 +433,23 @@ func TestPower(t *testing.T) {
 	assert.InDelta(t, 300*1000*570, s.total("a").Energy[ledger.Integrated], 300*1000*15)
 }
 
+// Where nothing adds a service to gpu.allocation, telemetry of the pod has it. That comes after
+// the first points, and is the owner's from its beginning.
 func TestServiceOfTelemetry(t *testing.T) {
-	s := newStory(t, nil)
-	owner := pod("a")
-	delete(owner, "service.name")
-	every(t0, t0+10*minute, 15*second, func(at int64) {
-		s.read(at, newBatch().holds("n", at, owner, gpu(0), 1).busy(device("n", gpu(0), h100, pod("a")), at, .5))
-	})
-	assert.Equal(t, map[string]float64{"a": 570}, s.rows())
+	whole := pod("a")
+	delete(whole, "k8s.container.name") // as of a device that several containers have
+	for name, named := range map[string]attrs{"container": pod("a"), "pod": whole} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t, nil)
+			owner := pod("a")
+			delete(owner, "service.name")
+			every(t0, t0+10*minute, 15*second, func(at int64) {
+				s.read(at, newBatch().holds("n", at, owner, gpu(0), 1))
+				s.read(at+5*second, newBatch().busy(device("n", gpu(0), h100, named), at+5*second, .5))
+			})
+			assert.Equal(t, map[string]float64{"a": 570}, s.rows())
+		})
+	}
 }
 
 // A pod has one service, whichever of its points lack it for a while.

@@ -21,7 +21,7 @@ type Point struct {
 	Time          int64
 	Class         *Class // of the board; kept, so equal classes should be one
 	State         State  // Held, Free or Unknown
-	Owner         *Owner // of a Held part; not kept
+	Owner         *Owner // of a Held part; kept, so it never changes, and equal ones should be one
 	Share         share.Fraction
 	// Replicas is not 0 for one of the equal parts of Device, of which it is the known
 	// number, at least 1. Share is then the share of Device.
@@ -205,8 +205,8 @@ func (b *board) read(l *Ledger, p *Point) {
 	if b.next == nil {
 		known := b.current.points()
 		if b.matched < len(known) && b.current.rest == p.Rest && known[b.matched].is(p) {
-			if o := known[b.matched].owner; o != nil && o.UID == "" && p.Owner.UID != "" {
-				o.UID = strings.Clone(p.Owner.UID)
+			if o := known[b.matched].owner; o != nil && o.UID == "" {
+				known[b.matched].owner = p.Owner
 			}
 			b.matched++
 			return
@@ -267,6 +267,9 @@ func (l *Ledger) seal(b *board) {
 	if b.next == nil && b.matched != known {
 		b.next = &snapshot{rest: b.current.rest}
 		b.next.begin(b.current.points()[:b.matched])
+	}
+	if b.next != nil {
+		b.next.name(&b.current)
 	}
 	l.gap(b)
 	if b.next != nil {

@@ -43,12 +43,14 @@ func (s *snapshot) points() []part {
 	return s.parts[:len(s.parts)-1]
 }
 
-// keepUID is an owner with the uid of one that is the same, if its own is not known.
-func keepUID(o Owner, known *Owner) Owner {
-	if o.UID == "" && known != nil {
-		o.UID = known.UID
+// keepUID is an owner, with the uid of one that is the same if its own is not known.
+func keepUID(o, known *Owner) *Owner {
+	if o.UID != "" || known == nil || known.UID == "" || !o.same(known) {
+		return o
 	}
-	return o
+	with := *o
+	with.UID = known.UID
+	return &with
 }
 
 // is reports whether a point is the part as it was, the row of its owner included.
@@ -80,12 +82,7 @@ func (q *part) take(b *board, p *Point) {
 		q.owner = nil
 		return
 	}
-	if q.owner == nil || *q.owner != *p.Owner {
-		o := keepUID(*p.Owner, q.owner)
-		o.Namespace, o.Pod, o.Container = strings.Clone(o.Namespace), strings.Clone(o.Pod), strings.Clone(o.Container)
-		o.UID, o.Service, o.Tenant = strings.Clone(o.UID), strings.Clone(o.Service), strings.Clone(o.Tenant)
-		q.owner = &o
-	}
+	q.owner = keepUID(p.Owner, q.owner)
 }
 
 func (s *snapshot) reset() {
@@ -99,6 +96,20 @@ func (s *snapshot) begin(known []part) {
 	for i := range known {
 		s.parts = append(s.parts, known[i])
 		s.parts[i].was = int32(i)
+	}
+}
+
+// name gives owners of the snapshot before the service that is known only now: names are
+// added by others, which may begin later than the points.
+func (s *snapshot) name(before *snapshot) {
+	for i := range s.parts {
+		q := &s.parts[i]
+		if q.was < 0 || q.owner == nil || q.owner.Service == "" {
+			continue
+		}
+		if was := &before.parts[q.was]; was.owner != nil && was.owner.Service == "" {
+			was.owner, was.credited = q.owner, credited{}
+		}
 	}
 }
 
