@@ -30,7 +30,7 @@ type Accounts struct {
 	budgets []prices.Budget
 	of      []int // the account of each budget
 	all     []Account
-	running int64 // newest time that Advance was called with
+	over    int64 // newest time that Forget was called with
 }
 
 // Account is what tenants have used in periods. It is what is stored.
@@ -110,7 +110,7 @@ func (a *Accounts) Covering(owned bool, tenant string) (numbers []int32) {
 func (a *Accounts) Add(number int32, start int64, rate prices.Rate, ms int64) bool {
 	is := &a.all[number]
 	from, _ := is.budget.Period(time.UnixMilli(start))
-	if running, _ := is.budget.Period(time.UnixMilli(a.running)); a.running != 0 && from.Before(running) {
+	if kept, _ := is.budget.Period(time.UnixMilli(a.over)); a.over != 0 && from.Before(kept) {
 		return true // of a period that is over
 	}
 	p := is.period(from.UnixMilli())
@@ -148,24 +148,24 @@ func (p *Period) fold() {
 	}
 }
 
-// Advance forgets the periods that are over at a time.
-func (a *Accounts) Advance(now int64) {
-	a.running = max(a.running, now)
+// Forget forgets the periods that are over at a time.
+func (a *Accounts) Forget(now int64) {
+	a.over = max(a.over, now)
 	for i := range a.all {
 		is := &a.all[i]
-		running, _ := is.budget.Period(time.UnixMilli(a.running))
-		is.Periods = slices.DeleteFunc(is.Periods, func(p Period) bool { return p.Start < running.UnixMilli() })
+		kept, _ := is.budget.Period(time.UnixMilli(a.over))
+		is.Periods = slices.DeleteFunc(is.Periods, func(p Period) bool { return p.Start < kept.UnixMilli() })
 	}
 }
 
-// Used returns how much of each budget is used, in the order of the budgets, in the period
-// of the newest time that Advance was called with.
-func (a *Accounts) Used() []Used {
+// Used returns how much of each budget is used in the period of a time, in the order of the
+// budgets.
+func (a *Accounts) Used(now int64) []Used {
 	all := make([]Used, 0, len(a.budgets))
 	for i, b := range a.budgets {
 		is := &a.all[a.of[i]]
 		u := Used{Budget: b, Since: time.UnixMilli(is.Since).UTC()}
-		u.Start, u.End = b.Period(time.UnixMilli(a.running))
+		u.Start, u.End = b.Period(time.UnixMilli(now))
 		for _, p := range is.Periods {
 			if p.Start == u.Start.UnixMilli() {
 				u.read(&p)

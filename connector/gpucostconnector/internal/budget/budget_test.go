@@ -46,8 +46,8 @@ func TestPeriods(t *testing.T) {
 		}
 	}
 	ratios := func(now string) (all []float64) {
-		a.Advance(at(t, now))
-		for _, u := range a.Used() {
+		a.Forget(at(t, now))
+		for _, u := range a.Used(at(t, now)) {
 			require.True(t, u.Known)
 			all = append(all, u.Ratio)
 		}
@@ -67,7 +67,7 @@ func TestPeriods(t *testing.T) {
 	add("2026-02-28T23:00:00Z")
 	assert.Equal(t, []float64{.5, .3, .3, 1}, ratios("2026-03-09T19:59:00Z"), "of periods that are over")
 	assert.Equal(t, []float64{0, 0, 0, 0}, ratios("2026-04-06T12:00:00Z"))
-	assert.Equal(t, "2026-04-06 00:00:00 -0400 EDT", a.Used()[0].Start.String())
+	assert.Equal(t, "2026-04-06 00:00:00 -0400 EDT", a.Used(at(t, "2026-04-06T12:00:00Z"))[0].Start.String())
 }
 
 func TestTenants(t *testing.T) {
@@ -87,15 +87,15 @@ func TestTenants(t *testing.T) {
 func TestWithoutAPrice(t *testing.T) {
 	a, _ := New(budgets(t, prices.BudgetConfig{Name: "cost", Cost: "6", Period: prices.Day}, prices.BudgetConfig{Name: "hours", Hours: "4", Period: prices.Day}), nil, 0)
 	now := at(t, "2026-03-08T04:00:00Z")
-	a.Advance(now)
-	assert.True(t, a.Used()[0].Known, "nothing is used")
+	a.Forget(now)
+	assert.True(t, a.Used(now)[0].Known, "nothing is used")
 	a.Add(0, now, prices.Rate{}, hour)
-	u := a.Used()
+	u := a.Used(now)
 	assert.False(t, u[0].Known)
 	assert.True(t, u[1].Known)
 	assert.InDelta(t, .25, u[1].Ratio, 0)
 	a.Add(0, now, one, hour)
-	u = a.Used()
+	u = a.Used(now)
 	assert.True(t, u[0].Known)
 	assert.InDelta(t, .5, u[0].Ratio, 0, "at least")
 	assert.Equal(t, []int64{2 * hour, hour}, []int64{u[0].Time, u[0].Unpriced})
@@ -110,27 +110,25 @@ func TestConfigThatChanges(t *testing.T) {
 	a.Add(0, now, one, hour)
 	config.Name, config.Hours = "b", "2"
 	b, fresh := New(budgets(t, config), a.Accounts(), now+hour)
-	b.Advance(now + hour)
 	assert.Equal(t, []bool{false}, fresh)
-	assert.InDelta(t, .5, b.Used()[0].Ratio, 0)
-	assert.Equal(t, now, b.Used()[0].Since.UnixMilli())
+	assert.InDelta(t, .5, b.Used(now + hour)[0].Ratio, 0)
+	assert.Equal(t, now, b.Used(now + hour)[0].Since.UnixMilli())
 	config.Timezone = "Europe/Berlin"
 	c, fresh := New(budgets(t, config), a.Accounts(), now+hour)
-	c.Advance(now + hour)
 	assert.Equal(t, []bool{true}, fresh)
-	assert.Zero(t, c.Used()[0].Ratio)
-	assert.Equal(t, now+hour, c.Used()[0].Since.UnixMilli())
+	assert.Zero(t, c.Used(now + hour)[0].Ratio)
+	assert.Equal(t, now+hour, c.Used(now + hour)[0].Since.UnixMilli())
 }
 
 func TestLimits(t *testing.T) {
 	a, _ := New(budgets(t, prices.BudgetConfig{Name: "a", Cost: "4", Period: prices.Day}), nil, 0)
 	now := at(t, "2026-03-08T04:00:00Z")
-	a.Advance(now)
+	a.Forget(now)
 	for n := range int64(2000) {
 		require.True(t, a.Add(0, now, prices.Rate{Nano: n, Per: 1}, hour))
 	}
 	assert.LessOrEqual(t, len(a.all[0].Periods[0].Time), maxRates)
-	u := a.Used()[0]
+	u := a.Used(now)[0]
 	assert.Equal(t, []int64{2000 * hour, 0, 1999 * 1000}, []int64{u.Time, u.Unpriced, u.Cost.Nano})
 	for n := range int64(2) {
 		require.True(t, a.Add(0, now+(n+1)*24*hour, one, hour))

@@ -88,6 +88,7 @@ func (l *Ledger) Add(p *Point) {
 			}
 		}
 		l.seal(b)
+		l.newest = max(l.newest, p.Time)
 		b.open, b.matched, b.next = p.Time, 0, nil
 		b.opened = p.Class
 	}

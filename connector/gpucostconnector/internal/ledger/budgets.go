@@ -9,10 +9,10 @@ import (
 )
 
 // Budgets returns how much of each budget is used at a time, in their order.
-func (l *totals) Budgets(now int64) []budget.Used {
-	l.budgets.Advance(now)
+func (l *Ledger) Budgets(now int64) []budget.Used {
+	l.budgets.Forget(min(now, l.newest))
 	l.feed()
-	return l.budgets.Used()
+	return l.budgets.Used(now)
 }
 
 // feed counts in the budgets what hours have gained since it was last called. It must be

@@ -14,7 +14,7 @@ import (
 )
 
 // format is the first byte of a state.
-const format = 4
+const format = 5
 
 // maxState bounds what a state may unpack to.
 const maxState = 64 << 20

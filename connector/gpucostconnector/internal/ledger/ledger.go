@@ -133,6 +133,7 @@ type Ledger struct {
 	boards map[string]*board
 	closed [NumStates]int64 // of accounts that were closed
 	kept   int64            // hours that ended until then are forgotten
+	newest int64            // time of the newest snapshot
 	// ended is until when boards were accounted of which the account is closed.
 	ended map[string]int64
 }
@@ -340,13 +341,12 @@ func (l *Ledger) Power(boardID string, at int64, watts float64) {
 func (l *Ledger) Hours(now int64) []HourTotal {
 	l.feed()
 	settled := now - hour - l.cfg.IdleFor - l.cfg.AllocationTTL
-	keep := settled - l.cfg.Bridge
+	// A clock that is ahead for a while forgets nothing.
+	keep := min(settled-l.cfg.Bridge, l.newest)
 	for _, b := range l.boards {
 		keep = min(keep, b.oldestPending())
 	}
-	if len(l.rows) > 0 {
-		l.kept = max(l.kept, keep)
-	}
+	l.kept = max(l.kept, keep)
 	maps.DeleteFunc(l.ended, func(_ string, until int64) bool { return until <= l.kept })
 	hours := l.hoursUntil(settled, l.kept)
 	l.retire(now)

@@ -148,3 +148,24 @@ func TestEnergyThatIsSilentForLong(t *testing.T) {
 	add(l, t0+10*day+1, owned("g", "g", "x", share.Whole))
 	assert.Zero(t, l.boards["g"].power.pending)
 }
+
+// A clock of the gateway that is ahead for a while forgets neither hours nor budgets, and
+// what comes after it is accounted.
+func TestClockThatIsAheadForAWhile(t *testing.T) {
+	cfg := config()
+	cfg.Budgets = historyBudgets[:1]
+	l := New(cfg, t0)
+	for at := t0; at <= t0+6*hour; at += minute {
+		add(l, at, owned("g", "g", "a", share.Whole))
+		now := at
+		if at == t0+3*hour {
+			now += 40 * day
+		}
+		flush(l, now)
+		l.Budgets(now)
+	}
+	lost := minute // the account was closed
+	assert.Equal(t, 6*hour-minute-lost, rows(l)["a"].Time)
+	assert.Equal(t, 6*hour-minute-lost, l.Budgets(t0 + 6*hour)[0].Time)
+	assert.Zero(t, l.Counts().Late)
+}

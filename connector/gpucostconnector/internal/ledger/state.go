@@ -18,7 +18,7 @@ func (l *Ledger) Encode() []byte {
 	l.feed()
 	w := writer{b: make([]byte, 0, 256*(len(l.boards)+len(l.rows))), texts: map[string]int{}, classes: map[Class]int{}}
 	rows := map[*row]int{}
-	w.num(l.start, l.kept, l.closed[0], l.closed[1], l.closed[2], l.closed[3], l.closed[4])
+	w.num(l.start, l.kept, l.newest, l.closed[0], l.closed[1], l.closed[2], l.closed[3], l.closed[4])
 	w.num(int64(len(l.rows)))
 	for _, r := range l.rows {
 		rows[r] = len(rows)
@@ -71,7 +71,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 		r.list[i] = r.raw()
 	}
 	l := New(cfg, 0)
-	r.num(&l.start, &l.kept, &l.closed[0], &l.closed[1], &l.closed[2], &l.closed[3], &l.closed[4])
+	r.num(&l.start, &l.kept, &l.newest, &l.closed[0], &l.closed[1], &l.closed[2], &l.closed[3], &l.closed[4])
 	rows := make([]*row, r.length())
 	for i := range rows {
 		rows[i] = r.row()
