@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/known"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/eventrecord"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // offer is an event for a receiver. Only what the receiver has room for becomes
@@ -44,7 +45,7 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 	now := time.Now()
 	var items []*delivery.Item
 	var offers []offer
-	skipped, duplicates := int64(0), int64(0)
+	skipped, usage, duplicates := int64(0), int64(0), int64(0)
 	batch := e.known.Begin()
 	receivers := e.set.All()
 	for _, rl := range logs.ResourceLogs().All() {
@@ -52,6 +53,10 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 			for _, record := range sl.LogRecords().All() {
 				if eventrecord.Name(record) == "" {
 					skipped++
+					continue
+				}
+				if names.UsageRecord(record.EventName()) { // thousands an hour, and no event
+					usage++
 					continue
 				}
 				matching := matching(receivers, eventrecord.Name(record))
@@ -78,6 +83,9 @@ func (e *webhookExporter) ConsumeLogs(ctx context.Context, logs plog.Logs) error
 	batch.End()
 	if duplicates > 0 {
 		e.telemetry.ExporterWebhookSkippedRecords.Add(ctx, duplicates, metric.WithAttributes(attribute.String("reason", "duplicate")))
+	}
+	if usage > 0 {
+		e.telemetry.ExporterWebhookSkippedRecords.Add(ctx, usage, metric.WithAttributes(attribute.String("reason", "usage")))
 	}
 	if skipped > 0 {
 		e.telemetry.ExporterWebhookSkippedRecords.Add(ctx, skipped, metric.WithAttributes(attribute.String("reason", "no_event_name")))

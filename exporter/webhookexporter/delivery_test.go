@@ -182,17 +182,17 @@ func TestEventsWithoutKeyDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-func TestRecordsWithoutEventNameAreSkipped(t *testing.T) {
+func TestRecordsThatAreNoEventsAreSkipped(t *testing.T) {
 	server := newHook(t, nil)
 	h := startHarness(t, only(to(server.URL)))
 	logs := plog.NewLogs()
-	for _, name := range []string{"", "\x00\u200b", "gpu.xid"} {
+	for _, name := range []string{"", "\x00\u200b", names.UsageHour, names.UsageOpen, "gpu.xid"} {
 		addPartial(logs, "id", names.EventRaised, plog.SeverityNumberWarn).SetEventName(name)
 	}
 	h.send(logs)
 	h.send(logs)
 	assert.Equal(t, "gpu.xid", h.record().Events[0].Name)
-	assertSkipped(t, h.telemetry, map[string]int64{"no_event_name": 4, "duplicate": 1})
+	assertSkipped(t, h.telemetry, map[string]int64{"no_event_name": 4, "usage": 4, "duplicate": 1})
 	assert.Equal(t, 1, h.logs.FilterMessageSnippet("without an event name").Len(), "said once")
 }
 
