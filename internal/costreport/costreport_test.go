@@ -289,3 +289,28 @@ func TestOptionsAreChecked(t *testing.T) {
 		assert.ErrorContains(t, o.Check(), want)
 	}
 }
+
+// A Builder that knows the groups makes the same report, without lines for the others in
+// between.
+func TestGroupsThatAreKept(t *testing.T) {
+	var rows []usage.Row
+	for hour := range 3 {
+		for _, tenant := range []string{"a", "b", "c", "d"} {
+			rows = append(rows, row(hour, usage.Held, tenant, tenant, int64(tenant[0])*1000))
+		}
+		rows = append(rows, row(hour, usage.Free, "", "", 50))
+	}
+	for _, by := range Groupings {
+		o := Options{By: by, Step: Hourly, Top: 2}
+		first, second := New(Options{By: by, Top: 2}), New(o)
+		for i := range rows {
+			first.Add(&rows[i])
+		}
+		second.Keep(first.Greatest())
+		for i := range rows {
+			second.Add(&rows[i])
+		}
+		assert.LessOrEqual(t, second.Len(), 3*(2*2+2), by)
+		assert.Equal(t, Build(rows, o), second.Report(), by)
+	}
+}

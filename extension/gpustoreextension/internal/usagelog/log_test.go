@@ -360,3 +360,28 @@ func TestAClockThatIsAhead(t *testing.T) {
 	require.NoError(t, l.Append(start.AddDate(3, 0, 0), []usage.Row{rowOfService("a", 1, 1)}))
 	assert.Equal(t, []usage.Row{rowOfService("a", 0, 1), rowOfService("a", 1, 1)}, l.all())
 }
+
+// A query has whole rows, whatever is appended meanwhile.
+func TestQueriesBesideAppends(t *testing.T) {
+	l := open(t, t.TempDir(), func(o *Options) { o.Hours = 3 * 24 * time.Hour })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for hour := range 6 * 24 {
+			l.add(rowOfService("a", hour, 1), rowOfService("a", max(0, hour-2), 2))
+		}
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		for _, r := range l.all() {
+			require.NoError(t, r.Validate())
+		}
+		l.Span()
+		l.Len()
+	}
+	assert.Equal(t, 3+3*24, l.Len(), "three days, and the hours of three")
+}
