@@ -74,7 +74,7 @@ test-inference: requirements ## the same requests on the pages of all inference 
 	@scripts/suite inference
 test-health: build ## every reason against a board raised and cleared, end to end; last: reasons N, scripts N, wrong N
 	@scripts/suite health
-test-cost: build ## random histories of the accounts of gpu_cost; last: histories N, violations N (HISTORIES=n, default 10000)
+test-cost: build ## a day of a simulated fleet, and random histories of the accounts of gpu_cost; last: histories N, violations N (HISTORIES=n, default 10000)
 	@scripts/suite cost
 test-hostile: build ## attacks on the binaries with the shipped configurations; last: attacks N, succeeded N (ONLY=expression)
 	@scripts/suite hostile

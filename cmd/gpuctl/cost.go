@@ -89,7 +89,7 @@ func newCost() *command {
 			case q.prices != "" && c.check:
 				return errors.New("--prices and --check exclude each other: budgets are of the prices of the ledger")
 			case q.prices != "":
-				return c.reprice(ctx, s, &q, values)
+				return reprice(ctx, s, c, &q, values)
 			case c.output == outputCSV || c.output == outputFOCUS:
 				if c.check {
 					return errors.New("--check needs -o table or -o json: the files have no budgets")
@@ -97,7 +97,7 @@ func newCost() *command {
 				values.Set("format", c.output)
 				return c.get(ctx, "cost", values, s.out)
 			}
-			all, err := c.cost(ctx, values, nil)
+			all, err := costOf(ctx, c, values, nil)
 			if err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func newCost() *command {
 			} else {
 				err = costtable.Write(s.out, all)
 			}
-			return cmp.Or(err, c.checkBudgets(all))
+			return cmp.Or(err, checkBudgets(c, all))
 		}),
 	}
 }
@@ -184,8 +184,8 @@ func parseInstant(flag, text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s %s is no time as in 2026-05-01 or 2026-05-01T12:00:00Z", flag, safetext.Strip(text, 50))
 }
 
-// cost asks for all pages. each takes the lines in place of the answer; nil keeps them.
-func (c *consoleClient) cost(ctx context.Context, query url.Values, each func(*consoleapi.CostLine) error) (*consoleapi.CostAnswer, error) {
+// costOf asks for all pages. each takes the lines in place of the answer; nil keeps them.
+func costOf(ctx context.Context, c *consoleClient, query url.Values, each func(*consoleapi.CostLine) error) (*consoleapi.CostAnswer, error) {
 	all := &consoleapi.CostAnswer{CostReport: consoleapi.CostReport{Lines: []consoleapi.CostLine{}}}
 	query.Set("limit", strconv.Itoa(costLines))
 	return all, c.pages(query, func(query url.Values) (*string, error) {
@@ -210,7 +210,7 @@ func (c *consoleClient) cost(ctx context.Context, query url.Values, each func(*c
 }
 
 // checkBudgets fails if a budget is exceeded. That none is known is no success.
-func (c *consoleClient) checkBudgets(all *consoleapi.CostAnswer) error {
+func checkBudgets(c *consoleClient, all *consoleapi.CostAnswer) error {
 	if !c.check {
 		return nil
 	}
@@ -227,7 +227,7 @@ func (c *consoleClient) checkBudgets(all *consoleapi.CostAnswer) error {
 }
 
 // reprice reports rows of the ledger with the prices of a file.
-func (c *consoleClient) reprice(ctx context.Context, s streams, q *costQuery, values url.Values) error {
+func reprice(ctx context.Context, s streams, c *consoleClient, q *costQuery, values url.Values) error {
 	rules, err := readPriceList(q.prices)
 	if err != nil {
 		return err
@@ -261,7 +261,7 @@ func (c *consoleClient) reprice(ctx context.Context, s streams, q *costQuery, va
 	values.Del("share_unheld")
 	values.Del("top")
 	b := costreport.New(o)
-	all, err := c.cost(ctx, values, func(l *consoleapi.CostLine) error {
+	all, err := costOf(ctx, c, values, func(l *consoleapi.CostLine) error {
 		if l.Group.Pod == nil {
 			return nil // a state that there is nothing of
 		}

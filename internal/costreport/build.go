@@ -135,6 +135,9 @@ func (b *Builder) Add(r *usage.Row) {
 		b.classes[classKey{class, currency}] += r.Time
 	}
 
+	if r.Carbon > 0 {
+		b.average, b.marginal = b.average || !r.Marginal, b.marginal || r.Marginal
+	}
 	s := b.spans[r.Hour.Unix()]
 	if s == nil {
 		s = &span{}
@@ -231,6 +234,12 @@ func (b *Builder) addStates() {
 // Report is what was added. It is called once.
 func (b *Builder) Report() Report {
 	r := Report{Options: b.Options}
+	if b.average {
+		r.Intensities = append(r.Intensities, prices.Average)
+	}
+	if b.marginal {
+		r.Intensities = append(r.Intensities, prices.Marginal)
+	}
 	b.price(&r)
 	if b.Top > 0 && b.kept == nil {
 		b.mergeOthers(b.greatest())

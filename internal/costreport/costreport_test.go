@@ -129,6 +129,20 @@ func TestPartlyPriced(t *testing.T) {
 	assert.NotNil(t, out.Total.PricedCost)
 }
 
+func TestIntensities(t *testing.T) {
+	rows := node()
+	for i := range rows {
+		rows[i].Carbon = int64(i) // of the first there is none
+	}
+	r := Build(rows, Options{By: ByTenant})
+	assert.Equal(t, []string{"average"}, r.Intensities)
+	rows[2].Marginal = true
+	r = Build(rows, Options{By: ByTenant})
+	assert.Equal(t, []string{"average", "marginal"}, r.Intensities)
+	r = Build(node()[:2], Options{By: ByTenant})
+	assert.Empty(t, r.Intensities)
+}
+
 func TestAbsentIsNotZero(t *testing.T) {
 	r := Build(node(), Options{By: ByService})
 	out := JSON(&r)

@@ -44,7 +44,7 @@ var csvGroups = []struct {
 // up. A cell without text is not known. Times are seconds of a GPU, energy joules, carbon
 // dioxide grams, and all numbers are exact.
 func WriteCSV(w io.Writer, r *Report) error {
-	columns := r.csvColumns()
+	columns := csvColumns(r)
 	out := csv.NewWriter(w)
 	cells := make([]string, len(columns))
 	for i, c := range columns {
@@ -66,7 +66,7 @@ func WriteCSV(w io.Writer, r *Report) error {
 	return out.Error()
 }
 
-func (r *Report) csvColumns() []csvColumn {
+func csvColumns(r *Report) []csvColumn {
 	columns := []csvColumn{
 		{"period_start", func(l *consoleapi.CostLine) string { return csvTime(l.Start) }},
 		{"period_end", func(l *consoleapi.CostLine) string { return csvTime(l.End) }},

@@ -110,7 +110,7 @@ func WriteFOCUS(w io.Writer, r *Report) error {
 	if err := out.Write(cells); err != nil {
 		return err
 	}
-	ratios := r.ratios()
+	ratios := ratiosOf(r)
 	for i := range r.Lines {
 		l := focusLine{&r.Lines[i], r, ratios[i]}
 		if l.Time == 0 && l.AllEnergy() == 0 {
@@ -129,9 +129,9 @@ func WriteFOCUS(w io.Writer, r *Report) error {
 	return out.Error()
 }
 
-// ratios are the parts that lines have of the time of their boards in their period, in
+// ratiosOf are the parts that lines have of the time of their boards in their period, in
 // billionths: they add up to one.
-func (r *Report) ratios() []int64 {
+func ratiosOf(r *Report) []int64 {
 	type boards struct {
 		start int64
 		of    Group

@@ -12,8 +12,10 @@
 package gpusim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -346,4 +348,35 @@ func (fl *Fleet) RequestsOf(namespace, service string, from, to time.Duration) (
 	defer fl.mu.Unlock()
 	fl.served.advance(fl.elapsed(fl.clock()))
 	return fl.served.requests(namespace, service, from, min(to, fl.served.at))
+}
+
+// MaxUsage is the longest time that UsageOf adds up.
+const MaxUsage = 48 * time.Hour
+
+// UsageOf is the truth about the owners of all devices in the seconds from one time since
+// the start on and before another: every second of a device is of one owner, of several
+// that share it, or of none. It is that of the pods of now and of those that faults bring
+// and take.
+func (fl *Fleet) UsageOf(from, to time.Duration) ([]UsageTruth, error) {
+	if from < 0 || to < from || to-from > MaxUsage {
+		return nil, fmt.Errorf("from %s to %s: it has to be from 0 on, and %s at most", from, to, MaxUsage)
+	}
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	sums := map[UsageTruth]*UsageTruth{}
+	for _, n := range fl.nodes {
+		for _, b := range n.boards {
+			for k := step(Duration(from)); k < step(Duration(to)); k++ {
+				b.addUsage(sums, k)
+			}
+		}
+	}
+	all := make([]UsageTruth, 0, len(sums))
+	for _, u := range sums {
+		all = append(all, *u)
+	}
+	slices.SortFunc(all, func(x, y UsageTruth) int {
+		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Device, y.Device), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Pod, y.Pod))
+	})
+	return all, nil
 }

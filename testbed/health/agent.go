@@ -10,7 +10,6 @@ package health
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,7 +21,6 @@ import (
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/connector/connectortest"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
@@ -31,12 +29,10 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/disk"
 )
 
-var (
-	eventsID = component.MustNewID("gpu_events")
-	diskID   = component.MustNewIDWithName("file_storage", "state")
-)
+var eventsID = component.MustNewID("gpu_events")
 
 // agent is a receiver, with the processor and the connector behind it, in one process.
 type agent struct {
@@ -46,11 +42,11 @@ type agent struct {
 }
 
 // start starts an agent on what is on the disk.
-func start(t *testing.T, d *disk, into *reported, receiver, events map[string]any) *agent {
+func start(t *testing.T, d *disk.Disk, into *reported, receiver, events map[string]any) *agent {
 	t.Helper()
 	a := &agent{alive: new(atomic.Bool)}
 	a.alive.Store(true)
-	host := host{diskID: &opened{disk: d, alive: a.alive}}
+	host := d.Host(a.alive)
 
 	factory := gpueventsconnector.NewFactory()
 	cfg := factory.CreateDefaultConfig()
@@ -110,72 +106,6 @@ func (a *agent) stop(t *testing.T, killed bool) {
 		require.NoError(t, c.Shutdown(ctx))
 	}
 }
-
-type host map[component.ID]component.Component
-
-func (h host) GetExtensions() map[component.ID]component.Component { return h }
-
-// disk outlives an agent.
-type disk struct {
-	mu     sync.Mutex
-	values map[string][]byte
-}
-
-func newDisk() *disk { return &disk{values: map[string][]byte{}} }
-
-// opened is the disk as an agent has it.
-type opened struct {
-	component.StartFunc
-	component.ShutdownFunc
-	*disk
-	alive *atomic.Bool
-}
-
-var _ storage.Extension = (*opened)(nil)
-
-func (o *opened) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
-	return o, nil
-}
-
-func (o *opened) Get(_ context.Context, key string) ([]byte, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.values[key], nil
-}
-
-func (o *opened) Set(_ context.Context, key string, value []byte) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.alive.Load() {
-		o.values[key] = value
-	}
-	return nil
-}
-
-func (o *opened) Delete(_ context.Context, key string) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.alive.Load() {
-		delete(o.values, key)
-	}
-	return nil
-}
-
-func (o *opened) Batch(ctx context.Context, ops ...*storage.Operation) (err error) {
-	for _, op := range ops {
-		switch op.Type {
-		case storage.Get:
-			op.Value, _ = o.Get(ctx, op.Key)
-		case storage.Set:
-			err = errors.Join(err, o.Set(ctx, op.Key, op.Value))
-		case storage.Delete:
-			err = errors.Join(err, o.Delete(ctx, op.Key))
-		}
-	}
-	return err
-}
-
-func (*opened) Close(context.Context) error { return nil }
 
 // every is a duration as a configuration has it.
 func every(d time.Duration) string { return d.String() }

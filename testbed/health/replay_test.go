@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/disk"
 )
 
 // vital are the fields of which one has to be on a page for its boards to be ok. Those of
@@ -55,9 +57,9 @@ func TestPagesOfTheField(t *testing.T) {
 			defer server.Close()
 			synctest.Test(t, func(t *testing.T) {
 				into := newReported()
-				a := start(t, newDisk(), into,
+				a := start(t, disk.New(), into,
 					map[string]any{"endpoints": []any{server.URL + "/metrics"}, "collection_interval": "15s", "node_name": nodeName},
-					map[string]any{"rules": []any{"device"}, "storage": diskID.String()})
+					map[string]any{"rules": []any{"device"}, "storage": disk.ID.String()})
 				// Not longer: values that stand still for a minute are those of a frozen exporter.
 				time.Sleep(50 * time.Second)
 				synctest.Wait()

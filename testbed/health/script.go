@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/disk"
 )
 
 // Families that the reasons are read from.
@@ -89,13 +90,13 @@ func (sc *script) play(t *testing.T, without ...string) *result {
 	out := &result{raised: map[string]bool{}, states: map[string]bool{}}
 	synctest.Test(t, func(t *testing.T) {
 		require.Equal(t, fleet.Start().UnixNano(), time.Now().UnixNano())
-		into, d := newReported(), newDisk()
+		into, d := newReported(), disk.New()
 		receiver := map[string]any{
 			"endpoints": []any{server.URL + "/metrics"}, "collection_interval": every(interval), "node_name": nodeName,
 			"exporter_interval": every(2 * interval),
 		}
 		events := map[string]any{
-			"rules": []any{"device"}, "storage": diskID.String(), "staleness": every(3 * interval),
+			"rules": []any{"device"}, "storage": disk.ID.String(), "staleness": every(3 * interval),
 			"events": map[string]any{names.EventHealth: map[string]any{"enabled": true}},
 		}
 		if sc.expected > 0 {

@@ -92,3 +92,23 @@ func TestCounterThatAppears(t *testing.T) {
 	}
 	assert.Equal(t, int64(3_000_000), rows(l)["a"].Energy[OfBoard])
 }
+
+// An exporter reports power and the counter at the same time, in any order: it is the
+// counter that counts.
+func TestCounterBeforePower(t *testing.T) {
+	for _, powerFirst := range []bool{true, false} {
+		l := New(config(), t0)
+		a := owned("g", "g", "a", share.Whole)
+		for i := range int64(10) {
+			at := t0 + i*15*second
+			add(l, at, a)
+			if powerFirst {
+				l.Power("g", at, 300)
+			}
+			l.Energy("g", at, 200*float64(i*15), 700)
+			l.Power("g", at, 300)
+		}
+		add(l, t0+3*minute, a)
+		assert.Equal(t, [3]int64{OfBoard: 200 * 1000 * 135}, rows(l)["a"].Energy, powerFirst)
+	}
+}
