@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,12 +67,12 @@ func newCost() *command {
 			c.flags(f)
 			c.checkFlag(f)
 			f.StringVar(&q.by, "by", string(costreport.ByTenant), "tenant, namespace, service, model, capacity, node-pool or row")
-			f.StringVar(&q.since, "since", "", "how far back, as 24h or 7d; without it and --from: 24h")
+			f.StringVar(&q.since, "since", "", "how far back, as 24h, 7d or 4w; without it and --from: 7d")
 			f.StringVar(&q.from, "from", "", "the first hour, as 2026-05-01 or 2026-05-01T12:00:00Z")
 			f.StringVar(&q.to, "to", "", "the end, likewise; without it: now")
 			f.StringVar(&q.step, "step", "", "hour or day: a line for each")
-			f.StringVar(&q.tenant, "tenant", "", "only of this tenant, and what has no owner")
-			f.StringVar(&q.namespace, "namespace", "", "only of this namespace, likewise")
+			f.StringVar(&q.tenant, "tenant", "", "only of this tenant: then nothing without owner")
+			f.StringVar(&q.namespace, "namespace", "", "only of this namespace: likewise")
 			f.StringVar(&q.cluster, "cluster", "", "only of this cluster")
 			f.IntVar(&q.top, "top", 0, "how many groups have lines, those with the greatest cost; 0 is all")
 			f.StringVar(&q.shares, "share-unheld", "", "proportional: spread the cost of what has no owner over the owners by their time")
@@ -95,6 +96,10 @@ func newCost() *command {
 					return errors.New("--check needs -o table or -o json: the files have no budgets")
 				}
 				values.Set("format", c.output)
+				if c.output == outputFOCUS {
+					values.Set("by", string(costreport.ByRow)) // it has all of them
+					values.Set("step", cmp.Or(q.step, string(costreport.Daily)))
+				}
 				return c.get(ctx, "cost", values, s.out)
 			}
 			all, err := costOf(ctx, c, values, nil)
@@ -137,11 +142,11 @@ func (q *costQuery) values(now time.Time) (url.Values, error) {
 	case q.to != "" && q.from == "":
 		return nil, errors.New("--to belongs to --from")
 	case q.from == "":
-		since, err := parseSince(cmp.Or(q.since, "24h"))
-		if err != nil {
-			return nil, err
+		since := cmp.Or(q.since, "7d")
+		if !sinceForm.MatchString(since) {
+			return nil, fmt.Errorf("--since %s is no number of hours, days or weeks as in 24h, 7d or 4w", safetext.Strip(since, 50))
 		}
-		values.Set("since", strconv.FormatInt(int64(since/time.Second), 10)+"s")
+		values.Set("since", since)
 		return values, nil
 	}
 	from, err := parseInstant("--from", q.from)
@@ -162,17 +167,7 @@ func (q *costQuery) values(now time.Time) (url.Values, error) {
 	return values, nil
 }
 
-// parseSince reads a duration, with days.
-func parseSince(text string) (time.Duration, error) {
-	if days, is := strings.CutSuffix(text, "d"); is {
-		if n, err := strconv.Atoi(days); err == nil && n >= 1 && n <= 10_000 {
-			return time.Duration(n) * 24 * time.Hour, nil
-		}
-	} else if d, err := time.ParseDuration(text); err == nil && d >= time.Second {
-		return d, nil
-	}
-	return 0, fmt.Errorf("--since %s is no duration as in 24h or 7d", safetext.Strip(text, 50))
-}
+var sinceForm = regexp.MustCompile(`^[1-9][0-9]{0,3}[hdw]$`)
 
 // parseInstant reads a day of UTC, or a time.
 func parseInstant(flag, text string) (time.Time, error) {

@@ -114,7 +114,7 @@ func TestCostTable(t *testing.T) {
 		"",
 		"Budget ml: 148 % used, 5.90 of 4.00 USD, EXCEEDED",
 	}, squeezed(out))
-	assert.Contains(t, l.asked[0], "since=604800s")
+	assert.Contains(t, l.asked[0], "since=7d")
 	assert.Len(t, l.asked, 3, "pages")
 	code, _, _ = ask("cost", "--endpoint", url, "--check")
 	assert.Equal(t, exitFailed, code)
@@ -208,7 +208,7 @@ func TestCostArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"--by pod":                          "--by:",
 		"--step week":                       "--step:",
-		"--since 7":                         "--since 7 is no duration",
+		"--since 7":                         "--since 7 is no number of hours",
 		"--since 7d --from 2026-05-01":      "exclude each other",
 		"--to 2026-05-01":                   "belongs to --from",
 		"--from yesterday":                  "is no time",

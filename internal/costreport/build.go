@@ -54,6 +54,8 @@ type Builder struct {
 	spans      map[int64]*span
 	classes    map[classKey]int64
 	kept       map[Group]bool // groups with lines of their own; nil: all
+	// average and marginal are kinds of carbon intensity that there are.
+	average, marginal bool
 }
 
 // New returns a Builder. Options must be valid.
