@@ -120,21 +120,25 @@ type totals struct {
 
 func hourOf(at int64) int64 { return at - at%hour }
 
-// row returns the row of a key; where there is no room, the one of its namespace's other
-// services, and where there are too many of these, of all namespaces.
+// row returns the row of a key; where there is no room, the one of its tenant's other services
+// in the namespace. Where there are too many of these it is that of all namespaces, and then,
+// also of what has no owner, of all nodes with boards of the model and its price.
 func (l *totals) row(k Key, at int64) *row {
 	if r := l.rows[k]; r != nil {
 		return r
 	}
 	if k.State == Held && len(l.rows) >= l.max {
 		l.overflowed++
-		k.Service, k.Tenant, k.Pod = Other, "", ""
+		k.Service, k.Pod = Other, ""
 		if l.rows[k] == nil && len(l.rows) >= 2*l.max {
-			k.Namespace = Other
+			k.Namespace, k.Tenant = Other, ""
 		}
-		if r := l.rows[k]; r != nil {
-			return r
-		}
+	}
+	if l.rows[k] == nil && len(l.rows) >= 3*l.max {
+		k.Class, k.Profile = Class{Cluster: k.Cluster, Model: k.Model, Capacity: k.Capacity}, ""
+	}
+	if r := l.rows[k]; r != nil {
+		return r
 	}
 	r := &row{key: k, start: l.startOf(&k, at), last: hourOf(at), budgets: l.budgets.Covering(k.State == Held, k.Tenant)}
 	l.rows[k] = r
