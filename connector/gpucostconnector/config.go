@@ -228,7 +228,7 @@ func (c *Config) validateTimes() (errs []error) {
 		{"bridge", c.Bridge, c.AllocationTTL, 24 * time.Hour},
 		{"staleness", c.Staleness, time.Second, time.Hour},
 		{"idle_for", c.IdleFor, time.Minute, time.Hour},
-		{"flush_interval", c.FlushInterval, 10 * time.Second, 10 * time.Minute},
+		{"flush_interval", c.FlushInterval, 10 * time.Second, 4 * time.Minute}, // Prometheus looks back for five
 	} {
 		if d.value < d.least || d.value > d.most {
 			errs = append(errs, fmt.Errorf("%s: %s: set it to %s or more, and to %s at most", d.key, d.value, d.least, d.most))

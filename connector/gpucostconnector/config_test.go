@@ -67,6 +67,7 @@ func TestConfigThatIsRefused(t *testing.T) {
 		{map[string]any{"bridge": "1m"}, "bridge: 1m0s: set it to 5m0s or more"},
 		{map[string]any{"idle_for": "2h"}, "idle_for: 2h0m0s"},
 		{map[string]any{"flush_interval": "1s"}, "flush_interval: 1s"},
+		{map[string]any{"flush_interval": "5m"}, "flush_interval: 5m0s: set it to 10s or more, and to 4m0s at most"},
 		{map[string]any{"idle_threshold": 5}, "idle_threshold: 5: it is a fraction"},
 		{map[string]any{"max_rows": 0}, "max_rows: 0"},
 		{map[string]any{"max_devices": -1}, "max_devices: -1"},

@@ -71,10 +71,10 @@ func TestKilledBetweenTwoSteps(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.kill = kill
-			slowly := func(cfg *Config) { cfg.FlushInterval = 10 * time.Minute }
+			slowly := func(cfg *Config) { cfg.FlushInterval = 4 * time.Minute }
 			b := w.boot(priced, slowly)
 			began := time.Now()
-			for range 10 {
+			for range 8 {
 				b.run(11*time.Minute, chat, idle)
 				if b.killed {
 					_ = b.stop() // what it still does, does not count
@@ -139,8 +139,8 @@ func TestWritesThatFail(t *testing.T) {
 				assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError}, w.statuses())
 				assert.InDelta(t, before, w.sum("gpu.usage.held"), 0, "it stands still")
 				assert.Equal(t, 1, b.logs.FilterMessage("state is not stored").Len())
+				assert.Equal(t, "metrics", w.steps[len(w.steps)-1], "it is emitted still, so that its series do not end")
 				if name == "fails" {
-					assert.Equal(t, "metrics", w.steps[len(w.steps)-1], "it is emitted still, so that its series do not end")
 					assert.Greater(t, b.counter("otelcol_gpu_cost_store_failures"), int64(30))
 					assert.LessOrEqual(t, b.logs.FilterMessageSnippet("state cannot be written").Len(), 2, "once in ten minutes")
 				}
@@ -156,6 +156,21 @@ func TestWritesThatFail(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A storage that does not return ends in no hang of the stop.
+func TestAStopWhileAWriteHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.boot()
+		b.run(5*time.Minute, chat)
+		w.hangs = make(chan struct{})
+		b.run(2*time.Minute, chat)
+		began := time.Now()
+		require.ErrorContains(t, b.stop(), "the state is not stored")
+		assert.LessOrEqual(t, time.Since(began), drainTime+time.Second)
+		close(w.hangs)
+	})
 }
 
 // What a stop cannot store it does not emit either, and its error says so.
