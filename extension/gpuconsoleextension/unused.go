@@ -25,6 +25,7 @@ var lacks = map[string]string{
 	"gpu_pod":        "devices have no owner, and the series of a former owner do not end",
 	"gpu_summary":    "services have no averages and no partial state",
 	"gpu_events":     "no event is raised",
+	"gpu_cost":       "time, cost and energy are not counted, and there are no reports of them",
 	"webhook":        "no endpoint gets an event",
 	"gpu_store":      "nothing of it is stored, and the console does not show it",
 }

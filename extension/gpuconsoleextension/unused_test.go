@@ -21,7 +21,7 @@ func TestComponentsInNoPipeline(t *testing.T) {
 	r, err := confmap.NewRetrievedFromYAML([]byte(`
 receivers: {dcgm: {}, otlp: {}, gpu_allocation: {}}
 processors: {gpu_pod: , gpu_summary: {}, batch: {}}
-connectors: {gpu_events: {}, gpu_events/idle: {}}
+connectors: {gpu_cost: {}, gpu_events: {}, gpu_events/idle: {}}
 exporters: {debug: {}, gpu_store: , webhook: {}, webhook/idle: {}, webhook/other: }
 service:
   pipelines:
@@ -42,7 +42,7 @@ service:
 		assert.NotEmpty(t, line.ContextMap()["effect"])
 	}
 	assert.Equal(t, []string{
-		"receivers::gpu_allocation", "processors::gpu_pod", "connectors::gpu_events/idle",
+		"receivers::gpu_allocation", "processors::gpu_pod", "connectors::gpu_cost", "connectors::gpu_events/idle",
 		"exporters::gpu_store", "exporters::webhook/idle", "exporters::webhook/other",
 	}, found)
 	require.NoError(t, c.NotifyConfigSnapshot(t.Context(), extensioncapabilities.NewConfigSnapshot(confmap.New(), nil)))

@@ -6,7 +6,6 @@ package usage
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -24,10 +23,10 @@ const (
 
 	hourMS = 3_600_000
 	// Of one hour; a day is the sum of 24.
-	maxGPUs = 1_000_000
-	maxMJ   = 1 << 56
-	maxUG   = 1 << 56
-	maxNano = math.MaxInt64 / 24 // money
+	maxGPUs  = 1_000_000
+	maxMJ    = 1 << 56
+	maxUG    = 1 << 56
+	maxMoney = 1_000_000_000_000 // units of the currency
 )
 
 var (
@@ -139,19 +138,10 @@ func (r *Row) ValidateAmounts() error {
 		return fmt.Errorf("%s: %d is not within 0 and %d", names.GPUUsageCarbon, r.Carbon, maxUG*hours)
 	case r.Revision == 0 && !r.Open:
 		return fmt.Errorf("%s: is missing, and the row is closed", names.GPUUsageRevision)
-	case r.RatePer > 0:
-		// The quotient of exact.MulDiv has to fit, that of a day's sum too.
-		hi, lo := bits.Mul64(uint64(r.Time), uint64(r.RateNano))
-		if c := uint64(r.RatePer) * hourMS; hi >= c || quotient(hi, lo, c) > uint64(maxNano*hours) {
-			return fmt.Errorf("%s: %d for %d ms is more money than can be counted", names.GPUPriceNano, r.RateNano, r.Time)
-		}
+	case r.RatePer > 0 && r.Rate().Money(r.Time).Whole > maxMoney*hours:
+		return fmt.Errorf("%s: %d for %d ms is more money than there can be", names.GPUPriceNano, r.RateNano, r.Time)
 	}
 	return nil
-}
-
-func quotient(hi, lo, c uint64) uint64 {
-	q, _ := bits.Div64(hi, lo, c)
-	return q
 }
 
 // ToRecord writes the row into an empty log record.

@@ -100,18 +100,3 @@ func (r *Row) ID() string {
 	put(r.Hour.Unix())
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
-
-// Cost is what the time costs, in billionths of the currency, rounded down; false without
-// a price. Amounts are added up before they are priced where that must be exact.
-func (r *Row) Cost() (nano int64, priced bool) { return r.cost(r.Time) }
-
-// IdleCost is what the idle time costs.
-func (r *Row) IdleCost() (nano int64, priced bool) { return r.cost(r.Idle) }
-
-func (r *Row) cost(ms int64) (int64, bool) {
-	rate := r.Rate()
-	if !rate.Known() {
-		return 0, false
-	}
-	return rate.Cost(ms), true
-}
