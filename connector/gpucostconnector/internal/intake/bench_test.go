@@ -140,8 +140,8 @@ func BenchmarkDevice(b *testing.B) {
 		for at := t0; at < t0+20*minute; at += 15 * second {
 			move(telemetry, at)
 			move(allocations, at)
-			x.Read(allocations, time.UnixMilli(at))
 			x.Read(telemetry, time.UnixMilli(at))
+			x.Read(allocations, time.UnixMilli(at))
 		}
 		x.resources = nil
 		runtime.GC()

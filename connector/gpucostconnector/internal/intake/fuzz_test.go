@@ -67,7 +67,7 @@ func FuzzRead(f *testing.F) {
 		}
 		require.LessOrEqual(t, len(x.boards), 4)
 		require.LessOrEqual(t, len(x.nodes), 4)
-		require.LessOrEqual(t, len(x.owners), 16)
+		require.LessOrEqual(t, x.owners.count, 16)
 		x.ledger.Accounts(func(account ledger.Account) {
 			sum := int64(0)
 			for _, ms := range account.States {

@@ -83,7 +83,7 @@ type Intake struct {
 	nodes   map[nodeKey]*node
 	hosts   map[nodeKey]*node // by host.name, where that is not the node's name
 	boards  map[string]*board
-	owners  map[ownerKey]*owner
+	owners  owners
 	classes map[ledger.Class]*ledger.Class
 
 	tenants tenantKeys
@@ -98,7 +98,7 @@ type Intake struct {
 func New(cfg Config, l *ledger.Ledger, now time.Time) *Intake {
 	x := &Intake{
 		cfg: cfg, ledger: l,
-		nodes: map[nodeKey]*node{}, hosts: map[nodeKey]*node{}, boards: map[string]*board{}, owners: map[ownerKey]*owner{},
+		nodes: map[nodeKey]*node{}, hosts: map[nodeKey]*node{}, boards: map[string]*board{}, owners: owners{named: map[string]*owner{}},
 		classes: map[ledger.Class]*ledger.Class{},
 		tenants: newTenantKeys(cfg.Tenant),
 		now:     now.UnixMilli(),
@@ -181,7 +181,7 @@ func (x *Intake) timeOf(ts pcommon.Timestamp) (at int64, ok bool) {
 func (x *Intake) Expire(now time.Time) {
 	at := now.UnixMilli()
 	x.now = at
-	maps.DeleteFunc(x.owners, func(_ ownerKey, o *owner) bool { return at-o.seen > hour })
+	x.owners.forget(at - hour)
 	for id, b := range x.boards {
 		if at-max(b.seen, b.named) > day {
 			if b.node != nil {

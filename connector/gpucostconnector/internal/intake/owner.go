@@ -4,6 +4,7 @@
 package intake
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
@@ -13,8 +14,53 @@ import (
 // are as telemetry has them.
 type ownerKey struct{ cluster, namespace, pod, container, service string }
 
+// owners are those that are known. They are found by the name of the pod or the service,
+// which is much faster than by the whole key.
+type owners struct {
+	named map[string]*owner
+	count int
+}
+
+func (k *ownerKey) name() string { return cmp.Or(k.pod, k.service) }
+
+func (s *owners) get(key *ownerKey) *owner {
+	o := s.named[key.name()]
+	for o != nil && o.key != *key {
+		o = o.next
+	}
+	return o
+}
+
+func (s *owners) add(o *owner) {
+	name := o.key.name()
+	o.next, s.named[name] = s.named[name], o
+	s.count++
+}
+
+// forget removes those that were not seen since a time.
+func (s *owners) forget(since int64) {
+	for name, o := range s.named {
+		var kept *owner
+		for next := o; next != nil; {
+			o, next = next, next.next
+			if o.seen < since {
+				s.count--
+				continue
+			}
+			o.next, kept = kept, o
+		}
+		if kept == nil {
+			delete(s.named, name)
+		} else {
+			s.named[name] = kept
+		}
+	}
+}
+
 // owner is an owner as it was seen last.
 type owner struct {
+	key  ownerKey
+	next *owner // of the same name
 	// is never changes: what differs is another one.
 	is   *ledger.Owner
 	uid  string
@@ -46,7 +92,7 @@ func (x *Intake) ownerOf(r *resource, by int) *owner {
 	default:
 		return nil
 	}
-	o := x.owners[key]
+	o := x.owners.get(&key)
 	if o == nil {
 		if o = x.newOwner(key); o == nil {
 			return nil
@@ -57,16 +103,16 @@ func (x *Intake) ownerOf(r *resource, by int) *owner {
 	if by == byAllocation && o.is.Service == "" && r.container != "" {
 		// Telemetry of a device that several containers have names the pod alone.
 		key.container = ""
-		if whole := x.owners[key]; whole != nil && whole.is.Service != "" {
+		if whole := x.owners.get(&key); whole != nil && whole.is.Service != "" {
 			o.named[byTelemetry].service = whole.named[byTelemetry].service
-			o.make(r)
+			o.make()
 		}
 	}
 	return o
 }
 
 func (x *Intake) newOwner(key ownerKey) *owner {
-	if len(x.owners) >= 4*x.cfg.MaxDevices {
+	if x.owners.count >= 4*x.cfg.MaxDevices {
 		x.counts.Refused++
 		return nil
 	}
@@ -74,49 +120,58 @@ func (x *Intake) newOwner(key ownerKey) *owner {
 		x.counts.Invalid++
 		return nil
 	}
-	o := &owner{}
-	x.owners[ownerKey{
+	key = ownerKey{
 		strings.Clone(key.cluster), strings.Clone(key.namespace), strings.Clone(key.pod), strings.Clone(key.container), strings.Clone(key.service),
-	}] = o
+	}
+	o := &owner{key: key, is: &ledger.Owner{Namespace: clean(key.namespace), Pod: clean(key.pod), Container: clean(key.container)}}
+	x.owners.add(o)
 	return o
 }
 
 // describe takes note of what a resource has beside the name.
 func (o *owner) describe(r *resource, tenants *tenantKeys, by int, now int64) {
 	tenant, rank := tenants.of(r.attrs, now)
-	d := &o.named[by]
+	d, other := &o.named[by], &o.named[1-by]
 	// Names are added by other components, which begin later than the points: what is
 	// absent together with the uid is not known yet, and what is known stays.
 	complete := r.uid != "" || o.uid == ""
-	changed := o.is == nil
+	changed := false
 	if r.uid != "" && r.uid != o.uid {
 		o.uid, changed = strings.Clone(r.uid), true
 	}
 	if r.service != "" && r.service != d.service {
-		d.service, changed = strings.Clone(r.service), true
+		d.service, changed = own(r.service, other.service), true
 	}
 	if (complete || rank <= d.rank) && (tenant != d.tenant || rank != d.rank) {
-		d.tenant, d.rank, changed = strings.Clone(tenant), rank, true
+		d.tenant, d.rank, changed = own(tenant, other.tenant), rank, true
 	}
 	if changed {
-		o.make(r)
+		o.make()
 	}
 }
 
+// own is a text in memory of its own: that of an equal one, if it is.
+func own(s, equal string) string {
+	if s == equal {
+		return equal
+	}
+	return strings.Clone(s)
+}
+
 // make makes the owner from what is known of it.
-func (o *owner) make(r *resource) {
+func (o *owner) make() {
 	a, t := &o.named[byAllocation], &o.named[byTelemetry]
 	is := ledger.Owner{
-		Namespace: text(r.namespace), Pod: text(r.pod), Container: text(r.container), UID: text(o.uid),
-		Service: text(a.service), Tenant: text(a.tenant),
+		Namespace: o.is.Namespace, Pod: o.is.Pod, Container: o.is.Container, UID: clean(o.uid),
+		Service: clean(a.service), Tenant: clean(a.tenant),
 	}
 	if is.Service == "" {
-		is.Service = text(t.service)
+		is.Service = clean(t.service)
 	}
 	if is.Tenant == "" || t.tenant != "" && t.rank < a.rank {
-		is.Tenant = text(t.tenant)
+		is.Tenant = clean(t.tenant)
 	}
-	if o.is == nil || *o.is != is {
+	if *o.is != is {
 		o.is = &is
 	}
 }

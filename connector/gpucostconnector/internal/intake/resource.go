@@ -37,10 +37,7 @@ type resource struct {
 func (r *resource) read(rm pmetric.ResourceMetrics, what uint8) {
 	r.rm, r.attrs, r.what = rm, rm.Resource().Attributes(), what
 	for k, v := range r.attrs.All() {
-		if v.Type() != pcommon.ValueTypeStr {
-			continue
-		}
-		switch k {
+		switch k { // what is no text is an empty one
 		case names.K8sClusterName:
 			r.cluster = v.Str()
 		case names.K8sNodeName:
@@ -83,9 +80,10 @@ func tooLong(texts ...string) bool {
 
 // text is a text from telemetry as rows have it: bounded, in memory of its own, and without
 // characters that mislead a reader. Different long texts stay different.
-func text(s string) string {
-	return strings.Clone(safetext.Strip(safetext.Shorten(s, maxID), maxID))
-}
+func text(s string) string { return clean(strings.Clone(s)) }
+
+// clean is text for what is in memory of its own already.
+func clean(s string) string { return safetext.Strip(safetext.Shorten(s, maxID), maxID) }
 
 // place is the board and the part of it that an hw.id names.
 type place struct {
