@@ -70,20 +70,24 @@ type Board struct {
 // Boards are those of the node by the key that the scheduler's grants have.
 type Boards map[string]Board
 
-// Find returns the board of a grant, and which part of it was granted.
+// Find returns the board of a grant, and which part of it was granted. With an error the part
+// is 0, or what was granted of a board that is not known.
 func (b Boards) Find(g Grant) (id string, share float64, err error) {
-	board, ok := b[g.Board]
-	switch {
-	case !ok:
-		return "", g.Share, ErrUnknownDevice
-	case g.Memory == 0:
-		share = g.Share
-	case board.Memory <= 0:
-		return board.ID, 0, ErrUnknownMemory
-	default:
+	board, known := b[g.Board]
+	share = g.Share
+	if g.Memory != 0 && known {
+		if board.Memory <= 0 {
+			return board.ID, 0, ErrUnknownMemory
+		}
 		share = float64(g.Memory) / float64(board.Memory)
 	}
-	if !(share > 0 && share <= 1) {
+	possible := share > 0 && share <= 1 // NaN is neither
+	switch {
+	case !known && !possible:
+		return "", 0, ErrUnknownDevice
+	case !known:
+		return "", share, ErrUnknownDevice
+	case !possible:
 		return board.ID, 0, ErrShare
 	}
 	return board.ID, share, nil

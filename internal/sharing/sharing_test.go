@@ -178,6 +178,11 @@ func TestFind(t *testing.T) {
 	_, share, err := boards.Find(Grant{Board: "b", Share: 0.5})
 	require.NoError(t, err, "a share needs no memory")
 	assert.InDelta(t, 0.5, share, 0)
+	for of, want := range map[float64]float64{0.5: 0.5, 1.5: 0, 0: 0} {
+		_, share, err := boards.Find(Grant{Board: "c", Share: of})
+		require.ErrorIs(t, err, ErrUnknownDevice)
+		assert.InDelta(t, want, share, 0)
+	}
 }
 
 func TestKeep(t *testing.T) {

@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/sharing"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/dra"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/types"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
@@ -75,6 +77,28 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// sharedByAll are pods of every scheduler, each with a part of a board in percent.
+func sharedByAll(part int, ambiguous bool) *Shared {
+	minors := sharing.Boards{"0": {ID: gpuA}}
+	if ambiguous {
+		clear(minors)
+	}
+	s := &Shared{
+		Reader: &sharing.Reader{Reservations: []string{"f"}}, Memory: 100, Listed: true,
+		Pods: map[types.NamespacedName]sharing.Pod{}, Boards: map[string]sharing.Boards{"koordinator": minors},
+	}
+	for i, name := range sharing.Names() {
+		scheduler := sharing.Named(name)
+		s.Reader.Schedulers = append(s.Reader.Schedulers, scheduler)
+		board := []string{gpuA, gpuB, "0", "g"}[i]
+		s.Pods[types.NamespacedName{Namespace: "ml", Name: string("abde"[i])}] = sharing.Pod{
+			Scheduler: scheduler, Grants: []sharing.Grant{{Container: "main", Board: board, Share: float64(part) / 100}},
+		}
+	}
+	s.Pods[types.NamespacedName{Namespace: "f", Name: "s"}] = sharing.Pod{Scheduler: sharing.Named("kai"), Group: "g"}
+	return s
+}
+
 // FuzzBuild: no answer makes build panic or return something impossible.
 func FuzzBuild(f *testing.F) {
 	seed := node{
@@ -89,9 +113,9 @@ func FuzzBuild(f *testing.F) {
 	require.NoError(f, err)
 	allocatable, err := proto.Marshal(a.Allocatable)
 	require.NoError(f, err)
-	f.Add(list, allocatable, uint8(3), uint8(20))
-	f.Add(list, []byte{}, uint8(1), uint8(2))
-	f.Fuzz(func(t *testing.T, list, allocatable []byte, containers, devices uint8) {
+	f.Add(list, allocatable, uint8(3), uint8(20), uint8(0), uint8(0))
+	f.Add(list, []byte{}, uint8(1), uint8(2), uint8(20), uint8(1))
+	f.Fuzz(func(t *testing.T, list, allocatable []byte, containers, devices, part, ambiguous uint8) {
 		a := kubelet.Answer{At: t0, List: &podresources.ListPodResourcesResponse{}, Allocatable: &podresources.AllocatableResourcesResponse{}}
 		if proto.Unmarshal(list, a.List) != nil || proto.Unmarshal(allocatable, a.Allocatable) != nil {
 			return
@@ -103,9 +127,16 @@ func FuzzBuild(f *testing.F) {
 			require.NoError(t, err)
 		})
 		v := claimsRead(b, a, onePool(wholeGPU("gpu-0", gpuA), wholeGPU("gpu-1", gpuC), migDevice("gpu-2", migC, gpuC)))
+		if part > 0 { // schedulers share boards, too
+			v.Shared = sharedByAll(int(part), ambiguous%2 == 1)
+		}
 		s, tl := b.Build(a, v, nil)
 		assert.LessOrEqual(t, len(s.allocations), b.MaxDevices)
-		assert.LessOrEqual(t, s.Metrics(&Origin{Node: b.Node}).ResourceMetrics().Len(), b.MaxContainers+1)
+		most := b.MaxContainers + 1
+		if v.Shared != nil {
+			most += len(v.Shared.Pods) // those without a device that the kubelet lists
+		}
+		assert.LessOrEqual(t, s.Metrics(&Origin{Node: b.Node}).ResourceMetrics().Len(), most)
 		free := map[[2]string]bool{}
 		unique := map[allocation]bool{}
 		for _, x := range s.allocations { // the free ones come first
