@@ -58,27 +58,6 @@ func TestEnergyByActivity(t *testing.T) {
 	}
 }
 
-// Exporters that have both report power before the counter, at the same time.
-func TestCounterBesidePower(t *testing.T) {
-	for _, powerFirst := range []bool{true, false} {
-		l := New(config(), t0)
-		a := owned("g", "g", "a", share.Whole)
-		for i := range int64(5) {
-			at := t0 + i*minute
-			add(l, at, a)
-			if powerFirst {
-				l.Power("g", at, 300)
-			}
-			l.Energy("g", at, float64(i)*1000, 700)
-			if !powerFirst {
-				l.Power("g", at, 300)
-			}
-		}
-		assert.Equal(t, [3]int64{OfBoard: 3_000_000}, rows(l)["a"].Energy)
-		assert.Zero(t, l.Counts())
-	}
-}
-
 // A counter that appears later takes over.
 func TestCounterThatAppears(t *testing.T) {
 	l := New(config(), t0)
