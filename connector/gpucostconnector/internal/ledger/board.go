@@ -57,6 +57,7 @@ type board struct {
 	current snapshot  // at until
 	open    int64     // time of the snapshot that is being read; 0: none
 	opened  *Class    // then
+	quiet   int64     // the first Expire after its last point; 0: none was
 	matched int       // how many of its points are those of current, in order
 	next    *snapshot // the points of it, once one differed; else nil
 
@@ -72,7 +73,7 @@ func (l *Ledger) Add(p *Point) {
 			return
 		}
 	}
-	b.arrived = true
+	b.arrived, b.quiet = true, 0
 	if p.Time <= b.until || p.Time < b.open {
 		if p.Time < b.until || b.open != 0 {
 			l.counts.Late++

@@ -285,12 +285,18 @@ func (l *Ledger) Empty(cluster, name string, at int64) {
 	}
 }
 
-// Expire closes the accounts of boards that have been silent for CloseAfter at now.
+// Expire closes the accounts of boards that have been silent for CloseAfter at now. A snapshot
+// after which nothing has come for AllocationTTL is complete.
 func (l *Ledger) Expire(now int64) {
 	for _, b := range l.boards {
-		if now-max(b.until, b.open) > l.cfg.CloseAfter {
+		switch {
+		case now-max(b.until, b.open) > l.cfg.CloseAfter:
 			l.seal(b)
 			l.close(b)
+		case b.quiet == 0:
+			b.quiet = now
+		case b.open != 0 && now-b.quiet > l.cfg.AllocationTTL:
+			l.seal(b)
 		}
 	}
 	for key, n := range l.nodes {

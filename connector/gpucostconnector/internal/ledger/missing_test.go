@@ -265,3 +265,22 @@ func TestClassThatChanges(t *testing.T) {
 	}
 	assert.Equal(t, map[string]int64{"": 2 * minute, "spot": minute}, got)
 }
+
+// The last interval of a node that is gone does not wait for its account to be closed.
+func TestLastIntervalOfANode(t *testing.T) {
+	l := New(config(), t0)
+	a := owned("g", "g", "a", share.Whole)
+	add(l, t0, a)
+	add(l, t0+minute, a)
+	for at := t0 + 2*minute; at <= t0+7*minute; at += minute {
+		l.Expire(at)
+		assert.Zero(t, rows(l)["a"].Time, "more of the snapshot may come")
+	}
+	l.Expire(t0 + 8*minute)
+	assert.Equal(t, minute, rows(l)["a"].Time)
+	add(l, t0+minute, a)
+	add(l, t0+9*minute, a)
+	add(l, t0+10*minute, a)
+	assert.Equal(t, 9*minute, rows(l)["a"].Time)
+	assert.Equal(t, Counts{Bridged: 8 * minute}, l.Counts())
+}

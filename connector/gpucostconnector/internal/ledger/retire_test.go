@@ -169,3 +169,25 @@ func TestClockThatIsAheadForAWhile(t *testing.T) {
 	assert.Equal(t, 6*hour-minute-lost, l.Budgets(t0 + 6*hour)[0].Time)
 	assert.Zero(t, l.Counts().Late)
 }
+
+// Rows of what has no owner are limited too: labels may be of single nodes.
+func TestRowsOfNodesAreLimited(t *testing.T) {
+	cfg := config()
+	cfg.MaxRows = 3
+	l := New(cfg, t0)
+	for i := range 100 {
+		class := *h100
+		class.Labels = fmt.Sprint("host=", i)
+		for n := range int64(3) {
+			a, b := owned(fmt.Sprint("a", i), fmt.Sprint("a", i), fmt.Sprint("pod", i), share.Whole), free(fmt.Sprint("b", i), fmt.Sprint("b", i), share.Whole)
+			a.Class, b.Class, a.Owner.Tenant = &class, &class, fmt.Sprint("t", i)
+			add(l, t0+n*minute, a, b)
+		}
+	}
+	time := map[State]int64{}
+	for _, total := range l.Totals() {
+		time[total.Key.State] += total.Time
+	}
+	assert.Equal(t, map[State]int64{Held: 100 * minute, Free: 100 * minute}, time)
+	assert.LessOrEqual(t, len(l.rows), 3*cfg.MaxRows+2)
+}
