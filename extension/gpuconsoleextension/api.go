@@ -94,7 +94,7 @@ func (a *api) endpoints() []endpoint {
 
 func (a *api) reports() *reports {
 	now := func() time.Time { return a.reader.Unknown().EvaluatedAt }
-	return &reports{store: a.store, now: now, timeout: a.config.QueryTimeout, staleAfter: a.config.StaleAfter, read: a.read}
+	return &reports{store: a.store, now: now, timeout: a.config.QueryTimeout, staleAfter: a.config.StaleAfter, read: a.read, turns: make(chan struct{}, mostReports)}
 }
 
 // serve is the handler of an endpoint: what is cheap to refuse is refused first.
@@ -149,13 +149,13 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 	})
 }
 
-// writeFile writes a file to be saved. It cannot fail but where the client is gone.
+// writeFile writes a file to be saved.
 func writeFile(w http.ResponseWriter, f *download) {
-	w.Header().Set("Content-Type", f.kind)
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
-	_ = f.write(w)
+	_, _ = w.Write(f.text)
 }
 
 // answer answers, and turns a panic into an error: one request that hits a

@@ -4,10 +4,10 @@
 package gpuconsoleextension // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension"
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,9 +21,11 @@ import (
 )
 
 const (
-	// mostCostLines bounds a page of a report, and mostReportLines a report: some 40 MB.
+	// mostCostLines bounds a page of a report, and mostReportLines a report, which takes
+	// 1.4 KB for each while it is made: mostReports are made at once.
 	mostCostLines   = 5_000
 	mostReportLines = 50_000
+	mostReports     = 2
 	// budgetTimeout is how long a report waits for budgets, which are metrics.
 	budgetTimeout = 5 * time.Second
 
@@ -44,8 +46,8 @@ var costParameters = []string{
 
 // download is an answer that is a file.
 type download struct {
-	kind, name string
-	write      func(io.Writer) error
+	name string
+	text []byte
 }
 
 // costQuestion is what a request wants.
@@ -63,7 +65,8 @@ type reports struct {
 	timeout    time.Duration // of a request
 	staleAfter time.Duration
 	// read reads metrics.
-	read func(context.Context, func() error) error
+	read  func(context.Context, func() error) error
+	turns chan struct{} // one for each report that is made
 }
 
 func (s *reports) answer(ctx context.Context, p *parameters) (any, error) {
@@ -72,19 +75,39 @@ func (s *reports) answer(ctx context.Context, p *parameters) (any, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+	case <-ctx.Done():
+		return nil, timed(ctx, s.timeout, store.Errorf(store.Canceled, "%d other reports are being made", cap(s.turns)))
+	}
 	r, err := costs.Read(ctx, s.store, &q.Query)
 	switch {
 	case errors.Is(err, costs.ErrTooManyLines):
 		return nil, exceeded(fmt.Sprintf("The report has more than %d lines: ask for a shorter time, longer steps, or the top groups alone.", q.MaxLines))
 	case err != nil:
 		return nil, timed(ctx, s.timeout, err)
+	case q.format != formatJSON:
+		return fileOf(r, q.format)
 	}
-	switch q.format {
-	case formatCSV:
-		return &download{"text/csv; charset=utf-8", fileName("gpu-cost-by-"+string(q.By), &q.Options), func(w io.Writer) error { return costreport.WriteCSV(w, r) }}, nil
-	case formatFOCUS:
-		return &download{"text/csv; charset=utf-8", fileName("gpu-cost-focus", &q.Options), func(w io.Writer) error { return costreport.WriteFOCUS(w, r) }}, nil
+	return s.pageOf(ctx, now, q, r), nil
+}
+
+// fileOf is a report as a file.
+func fileOf(r *costreport.Report, format string) (*download, error) {
+	write, name := costreport.WriteCSV, fileName("gpu-cost-by-"+string(r.By), &r.Options)
+	if format == formatFOCUS {
+		write, name = costreport.WriteFOCUS, fileName("gpu-cost-focus", &r.Options)
 	}
+	var text bytes.Buffer
+	if err := write(&text, r); err != nil {
+		return nil, err
+	}
+	return &download{name, text.Bytes()}, nil
+}
+
+// pageOf is a page of a report.
+func (s *reports) pageOf(ctx context.Context, now time.Time, q *costQuestion, r *costreport.Report) *consoleapi.CostAnswer {
 	span := s.store.UsageSpan()
 	out := &consoleapi.CostAnswer{Freshness: costs.Freshness(span, now, s.staleAfter), Budgets: s.budgets(ctx, now)}
 	out.Oldest, out.Newest, out.Reason = timeOf(span.Oldest), timeOf(span.Newest), whyNothing(&span)
@@ -92,7 +115,7 @@ func (s *reports) answer(ctx context.Context, p *parameters) (any, error) {
 	out.LineCount, out.Next = len(r.Lines), page.next
 	r.Lines = r.Lines[page.from:page.to]
 	out.CostReport = costreport.JSON(r)
-	return out, nil
+	return out
 }
 
 // budgets are null where the metric store does not answer: reports do not depend on it.

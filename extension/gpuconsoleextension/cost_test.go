@@ -12,7 +12,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -31,14 +33,18 @@ type usageStore struct {
 	rows    []usage.Row
 	arrived time.Time
 	fail    error
+	wait    chan struct{} // until it is closed; nil: do not
 }
 
 func (s *usageStore) QueryUsage(ctx context.Context, q store.UsageQuery, each func(*usage.Row)) error {
 	if s.fail != nil {
 		return s.fail
 	}
+	if s.wait != nil {
+		<-s.wait
+	}
 	for _, r := range s.rows {
-		if ctx.Err() != nil {
+		if s.wait == nil && ctx.Err() != nil {
 			return store.Errorf(store.Canceled, "the query was canceled")
 		}
 		if !r.Hour.Before(q.From) && r.Hour.Before(q.To) && (q.Match == nil || q.Match(&r.Key)) {
@@ -280,4 +286,26 @@ func TestAReportWithTooManyLines(t *testing.T) {
 	top := ok[consoleapi.CostAnswer](c, "cost", values("by", "service", "step", "hour", "top", "8", "limit", "5000"))
 	assert.Equal(t, 30*(8+1+4), len(top.Lines))
 	assert.Equal(t, json.Number("59970"), top.Total.Time)
+}
+
+// A report waits until others are made, and no longer than a request may take.
+func TestReportsWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := costStore()
+		s.wait = release
+		c := serveAPI(t, s, costNow, func(c *Config) { c.QueryTimeout = 3 * time.Second })
+		var wg sync.WaitGroup
+		for range mostReports {
+			wg.Go(func() { assert.Equal(t, http.StatusOK, c.query("cost", "").status) })
+		}
+		synctest.Wait()
+		began := time.Now()
+		got := c.query("cost", "format=csv")
+		assert.Equal(t, 3*time.Second, time.Since(began))
+		assert.Equal(t, consoleapi.UpstreamTimeout, reasonOf(t, got).Reason)
+		close(release)
+		wg.Wait()
+		assert.Equal(t, http.StatusOK, c.query("cost", "format=csv").status)
+	})
 }
