@@ -15,6 +15,13 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
+// snapshots adds snapshots of nodes to a ledger.
+type snapshots struct {
+	fleet
+	ledger *ledger.Ledger
+	point  ledger.Point // that is made next
+}
+
 // allocation is a point of gpu.allocation.
 type allocation struct {
 	id, parent, profile, resource, node string
@@ -29,7 +36,7 @@ type allocation struct {
 }
 
 // allocations reads the points of gpu.allocation of a resource.
-func (x *Intake) allocations(r *resource) {
+func (x *snapshots) allocations(r *resource) {
 	for _, sm := range r.rm.ScopeMetrics().All() {
 		for _, m := range sm.Metrics().All() {
 			if m.Name() != names.GPUAllocation.Name {
@@ -47,7 +54,7 @@ func (x *Intake) allocations(r *resource) {
 	}
 }
 
-func (x *Intake) allocation(r *resource, p pmetric.NumberDataPoint) {
+func (x *snapshots) allocation(r *resource, p pmetric.NumberDataPoint) {
 	at, ok := x.timeOf(p.Timestamp())
 	if !ok {
 		return
@@ -144,7 +151,7 @@ func (a *allocation) possible(named bool) bool {
 
 // turn makes the snapshot at a time the node's newest, if it is. A late point of an older one
 // may still be of use to the ledger, which decides for each board.
-func (x *Intake) turn(n *node, at int64) {
+func (x *snapshots) turn(n *node, at int64) {
 	if at > n.at {
 		x.complete(n)
 		n.before, n.at = n.at, at
@@ -153,7 +160,7 @@ func (x *Intake) turn(n *node, at int64) {
 }
 
 // empty reads that a node has no devices.
-func (x *Intake) empty(n *node, at int64) {
+func (x *snapshots) empty(n *node, at int64) {
 	if at <= n.at {
 		return
 	}
@@ -166,7 +173,7 @@ func (x *Intake) empty(n *node, at int64) {
 }
 
 // resolved reads a point of a device that the kubelet, or a processor before, could name.
-func (x *Intake) resolved(n *node, a *allocation, at int64) {
+func (x *snapshots) resolved(n *node, a *allocation, at int64) {
 	is := placeOf(a.id, a.parent)
 	if a.partitioned && a.owner != nil && !x.partition(n, a, &is, at) {
 		x.counts.Unresolved++
@@ -196,7 +203,7 @@ func (x *Intake) resolved(n *node, a *allocation, at int64) {
 
 // fill makes the scratch point one of an owner, or a free one, without what is about the
 // device.
-func (x *Intake) fill(n *node, o *owner, at int64) {
+func (x *snapshots) fill(n *node, o *owner, at int64) {
 	x.point = ledger.Point{Cluster: n.key.cluster, Node: n.key.name, Time: at, State: ledger.Free, Rest: ledger.Free}
 	if o != nil {
 		x.point.State, x.point.Owner = ledger.Held, o.is
@@ -204,7 +211,7 @@ func (x *Intake) fill(n *node, o *owner, at int64) {
 }
 
 // part completes the scratch point for an instance of a board, or for a replica of a device.
-func (x *Intake) part(b *board, a *allocation, is *place, at int64) {
+func (x *snapshots) part(b *board, a *allocation, is *place, at int64) {
 	p := &x.point
 	device := is.part
 	if is.device != "" {
@@ -263,7 +270,7 @@ func (a *allocation) granted(by share.VGPUBy) share.Fraction {
 
 // partition reports whether a granted part of a board can be true: the node has the board,
 // and the share is one.
-func (x *Intake) partition(n *node, a *allocation, is *place, at int64) bool {
+func (x *snapshots) partition(n *node, a *allocation, is *place, at int64) bool {
 	if is.part != is.board && is.device == "" {
 		return true // an instance that a scheduler granted
 	}
@@ -276,16 +283,3 @@ func (x *Intake) partition(n *node, a *allocation, is *place, at int64) bool {
 	// Telemetry of the node's boards is there, and this one is not among them.
 	return !n.hasTelemetry(at)
 }
-
-// hasTelemetry reports whether there is telemetry of the node's boards at about a time.
-func (n *node) hasTelemetry(at int64) bool {
-	for _, b := range n.boards {
-		if b.fresh(at) {
-			return true
-		}
-	}
-	return false
-}
-
-// fresh reports whether there is telemetry of the board at about a time.
-func (b *board) fresh(at int64) bool { return b.seen != 0 && b.seen >= at-5*minute }

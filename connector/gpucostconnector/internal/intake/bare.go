@@ -12,7 +12,7 @@ const bareAfter = 2 * minute
 // bare reads that there is telemetry of a board at a time. On a node without gpu.allocation
 // that is what its account is made of: the owner is the one that telemetry names, and what it
 // does not name is unknown.
-func (x *Intake) bare(b *board, at int64) {
+func (x *snapshots) bare(b *board, at int64) {
 	n := b.node
 	if n.listed != 0 && at-n.listed < day {
 		return
@@ -34,7 +34,7 @@ func (x *Intake) bare(b *board, at int64) {
 }
 
 // shown adds what telemetry showed of a board at a time.
-func (x *Intake) shown(n *node, b *board, at int64) {
+func (x *snapshots) shown(n *node, b *board, at int64) {
 	divided := b.divided(at)
 	for i := range b.parts {
 		divided = divided || b.current(&b.parts[i]) && isReplica(b.parts[i].id)

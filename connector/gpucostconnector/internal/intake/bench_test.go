@@ -19,9 +19,9 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
-// fleet is what agents send about boards, eight a node: one of them in replicas, one in
+// sent is what agents send about boards, eight a node: one of them in replicas, one in
 // instances, a pod for every two of the others.
-func fleet(boards int) (allocations, telemetry pmetric.Metrics, points int) {
+func sent(boards int) (allocations, telemetry pmetric.Metrics, points int) {
 	a, v := newBatch(), newBatch()
 	for i := range boards {
 		node, id := fmt.Sprint("node", i/8), gpu(i)
@@ -85,7 +85,7 @@ func benchIntake(boards int) *Intake {
 
 // Per op: one point of gpu.allocation.
 func BenchmarkAllocationPoint(b *testing.B) {
-	allocations, telemetry, n := fleet(1000)
+	allocations, telemetry, n := sent(1000)
 	x, at := benchIntake(1000), t0
 	step := func(timed bool) {
 		move(telemetry, at)
@@ -113,7 +113,7 @@ func BenchmarkAllocationPoint(b *testing.B) {
 
 // Per op: what one board sends beside gpu.allocation.
 func BenchmarkTelemetry(b *testing.B) {
-	allocations, telemetry, _ := fleet(1000)
+	allocations, telemetry, _ := sent(1000)
 	x, at := benchIntake(1000), t0
 	b.ReportAllocs()
 	b.StopTimer()
@@ -132,7 +132,7 @@ func BenchmarkTelemetry(b *testing.B) {
 func BenchmarkDevice(b *testing.B) {
 	const boards = 10_000
 	for b.Loop() {
-		allocations, telemetry, _ := fleet(boards)
+		allocations, telemetry, _ := sent(boards)
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)

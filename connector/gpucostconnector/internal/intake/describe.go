@@ -162,21 +162,6 @@ func (x *Intake) describeDevice(r *resource) {
 	}
 }
 
-const (
-	// maxWatts is more than one board draws; it stands in for a limit that is not known.
-	maxWatts = 2000
-	// maxMemory is more MiB than a board has.
-	maxMemory = 1 << 24
-)
-
-// size notes the memory of the board, in bytes.
-func (b *board) size(bytes float64) {
-	if mib := int64(min(bytes, maxMemory<<20)) >> 20; mib > 0 && mib != b.memory {
-		b.memory = mib
-		b.changed()
-	}
-}
-
 // deviceOf is the hw.id of a point; false if it is of other hardware than a GPU.
 func deviceOf(r *resource, p pmetric.NumberDataPoint) (id string, isGPU bool) {
 	if r.device != "" {

@@ -29,7 +29,7 @@ func FuzzRead(f *testing.F) {
 		}
 		return text
 	}
-	allocations, telemetry, _ := fleet(8)
+	allocations, telemetry, _ := sent(8)
 	f.Add(marshal(allocations), marshal(telemetry), uint16(15))
 	f.Add(marshal(telemetry), marshal(telemetry), uint16(70))
 	f.Add(marshal(allocations), marshal(telemetry), uint16(65535))

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
@@ -76,33 +75,14 @@ type Counts struct {
 
 // Intake reads metrics into a ledger. It is not safe for concurrent use.
 type Intake struct {
-	cfg    Config
-	ledger *ledger.Ledger
-	counts Counts
-
-	nodes   map[nodeKey]*node
-	hosts   map[nodeKey]*node // by host.name, where that is not the node's name
-	boards  map[string]*board
-	owners  owners
-	classes map[ledger.Class]*ledger.Class
-
-	tenants tenantKeys
-
-	now       int64 // of Read
+	snapshots
 	resources []resource
-	point     ledger.Point
 }
 
 // New returns an Intake for a ledger. What the ledger knows of boards and nodes from before
 // a restart is known from the beginning.
 func New(cfg Config, l *ledger.Ledger, now time.Time) *Intake {
-	x := &Intake{
-		cfg: cfg, ledger: l,
-		nodes: map[nodeKey]*node{}, hosts: map[nodeKey]*node{}, boards: map[string]*board{}, owners: owners{named: map[string]*owner{}},
-		classes: map[ledger.Class]*ledger.Class{},
-		tenants: newTenantKeys(cfg.Tenant),
-		now:     now.UnixMilli(),
-	}
+	x := &Intake{snapshots: snapshots{fleet: newFleet(cfg, now.UnixMilli()), ledger: l}}
 	l.Known(x.restore)
 	return x
 }
@@ -163,20 +143,6 @@ func (x *Intake) Read(md pmetric.Metrics, now time.Time) {
 	clear(x.resources)
 }
 
-// timeOf is the time of a point in ms; false if it cannot be used.
-func (x *Intake) timeOf(ts pcommon.Timestamp) (at int64, ok bool) {
-	at = int64(ts / 1e6)
-	switch {
-	case at > x.now+maxAhead:
-		x.counts.Future++
-		return 0, false
-	case at < x.now-maxAge:
-		x.counts.Old++
-		return 0, false
-	}
-	return at, true
-}
-
 // Expire forgets what has been silent for long.
 func (x *Intake) Expire(now time.Time) {
 	at := now.UnixMilli()
@@ -200,32 +166,6 @@ func (x *Intake) Expire(now time.Time) {
 // UnusedTenantKeys returns keys of Tenant that no owner's resource has carried for an hour.
 // Each is returned once.
 func (x *Intake) UnusedTenantKeys(now time.Time) []string { return x.tenants.unused(now.UnixMilli()) }
-
-// classOf is the class of a board: one for equal ones.
-func (x *Intake) classOf(b *board) *ledger.Class {
-	n := b.node
-	if b.class != nil && b.known == n.version && b.class.Model == b.model {
-		return b.class
-	}
-	c := ledger.Class{
-		Cluster: n.key.cluster, Model: b.model, HostType: n.facts.hostType, Region: n.facts.region,
-		Capacity: n.facts.capacity, Pool: n.facts.pool, Labels: n.facts.labels,
-	}
-	if x.classes[c] == nil {
-		x.classes[c] = &c
-	}
-	b.class, b.known = x.classes[c], n.version
-	return b.class
-}
-
-func (x *Intake) forgetClasses() {
-	clear(x.classes)
-	for _, b := range x.boards {
-		if b.class != nil {
-			x.classes[*b.class] = b.class
-		}
-	}
-}
 
 // what of a resource is read.
 const (

@@ -7,9 +7,47 @@ import (
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 )
+
+// fleet is what is known of nodes, boards and owners.
+type fleet struct {
+	cfg    Config
+	counts Counts
+	now    int64 // of Read
+
+	nodes   map[nodeKey]*node
+	hosts   map[nodeKey]*node // by host.name, where that is not the node's name
+	boards  map[string]*board
+	owners  owners
+	tenants tenantKeys
+	classes map[ledger.Class]*ledger.Class
+}
+
+func newFleet(cfg Config, now int64) fleet {
+	return fleet{
+		cfg: cfg, now: now,
+		nodes: map[nodeKey]*node{}, hosts: map[nodeKey]*node{}, boards: map[string]*board{}, owners: owners{named: map[string]*owner{}},
+		tenants: newTenantKeys(cfg.Tenant), classes: map[ledger.Class]*ledger.Class{},
+	}
+}
+
+// timeOf is the time of a point in ms; false if it cannot be used.
+func (x *fleet) timeOf(ts pcommon.Timestamp) (at int64, ok bool) {
+	at = int64(ts / 1e6)
+	switch {
+	case at > x.now+maxAhead:
+		x.counts.Future++
+		return 0, false
+	case at < x.now-maxAge:
+		x.counts.Old++
+		return 0, false
+	}
+	return at, true
+}
 
 type nodeKey struct{ cluster, name string }
 
@@ -71,7 +109,7 @@ type part struct {
 const maxParts = 256
 
 // node returns a node, nil where there are too many.
-func (x *Intake) node(cluster, name string) *node {
+func (x *fleet) node(cluster, name string) *node {
 	key := nodeKey{cluster, name}
 	if n := x.nodes[key]; n != nil {
 		return n
@@ -91,7 +129,7 @@ func (x *Intake) node(cluster, name string) *node {
 }
 
 // board returns a board, nil where there are too many.
-func (x *Intake) board(id string) *board {
+func (x *fleet) board(id string) *board {
 	if b := x.boards[id]; b != nil {
 		return b
 	}
@@ -154,7 +192,7 @@ func (b *board) changed() {
 }
 
 // instance is the share of a MIG instance; false where it is not known.
-func (x *Intake) instance(b *board, p *part) (share.Fraction, bool) {
+func (x *fleet) instance(b *board, p *part) (share.Fraction, bool) {
 	if !p.computed {
 		p.share, p.estimated = share.Fraction{}, false
 		if profile, err := share.ParseProfile(p.profile); err == nil {
@@ -164,4 +202,58 @@ func (x *Intake) instance(b *board, p *part) (share.Fraction, bool) {
 		p.computed = true
 	}
 	return p.share, p.share.Valid()
+}
+
+// classOf is the class of a board: one for equal ones.
+func (x *fleet) classOf(b *board) *ledger.Class {
+	n := b.node
+	if b.class != nil && b.known == n.version && b.class.Model == b.model {
+		return b.class
+	}
+	c := ledger.Class{
+		Cluster: n.key.cluster, Model: b.model, HostType: n.facts.hostType, Region: n.facts.region,
+		Capacity: n.facts.capacity, Pool: n.facts.pool, Labels: n.facts.labels,
+	}
+	if x.classes[c] == nil {
+		x.classes[c] = &c
+	}
+	b.class, b.known = x.classes[c], n.version
+	return b.class
+}
+
+func (x *fleet) forgetClasses() {
+	clear(x.classes)
+	for _, b := range x.boards {
+		if b.class != nil {
+			x.classes[*b.class] = b.class
+		}
+	}
+}
+
+// hasTelemetry reports whether there is telemetry of the node's boards at about a time.
+func (n *node) hasTelemetry(at int64) bool {
+	for _, b := range n.boards {
+		if b.fresh(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// fresh reports whether there is telemetry of the board at about a time.
+func (b *board) fresh(at int64) bool { return b.seen != 0 && b.seen >= at-5*minute }
+
+const (
+	// maxWatts is more than one board draws; it stands in for a limit that is not known.
+	maxWatts = 2000
+	// maxMemory is more MiB than a board has.
+	maxMemory = 1 << 24
+)
+
+// size notes the memory of the board, in bytes.
+func (b *board) size(bytes float64) {
+	if mib := int64(min(bytes, maxMemory<<20)) >> 20; mib > 0 && mib != b.memory {
+		b.memory = mib
+		b.changed()
+	}
 }

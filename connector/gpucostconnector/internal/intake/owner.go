@@ -83,7 +83,7 @@ const (
 )
 
 // ownerOf is the owner that a resource names, nil for none.
-func (x *Intake) ownerOf(r *resource, by int) *owner {
+func (x *fleet) ownerOf(r *resource, by int) *owner {
 	key := ownerKey{r.cluster, r.namespace, r.pod, r.container, ""}
 	switch {
 	case r.pod != "" && r.namespace != "":
@@ -111,7 +111,7 @@ func (x *Intake) ownerOf(r *resource, by int) *owner {
 	return o
 }
 
-func (x *Intake) newOwner(key ownerKey) *owner {
+func (x *fleet) newOwner(key ownerKey) *owner {
 	if x.owners.count >= 4*x.cfg.MaxDevices {
 		x.counts.Refused++
 		return nil

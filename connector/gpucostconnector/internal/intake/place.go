@@ -48,7 +48,7 @@ func (n *node) unresolve(a *allocation) {
 // what is nowhere is counted as unplaced. Boards that telemetry shows and the snapshot does
 // not name are unknown, unless nothing is unplaced and they were named before: then the
 // ledger knows that they are missing.
-func (x *Intake) complete(n *node) {
+func (x *snapshots) complete(n *node) {
 	if n.at == 0 || n.empty {
 		return
 	}
@@ -113,7 +113,7 @@ func isReplica(id string) bool {
 
 // placeOwned places parts with owners: where telemetry names the pod on as many devices as the
 // pod has that the kubelet could not name, they are these.
-func (x *Intake) placeOwned(n *node) {
+func (x *snapshots) placeOwned(n *node) {
 	for i := range n.unresolved {
 		u := &n.unresolved[i]
 		if u.owner == nil || u.at != nil || u.share < 1-1e-6 {
@@ -150,7 +150,7 @@ func (u *unresolved) fits(p *part) bool {
 
 // placeFree places parts without owner. The kubelet lists what is allocatable: where as many
 // devices are left as it lists without owner, they are these.
-func (x *Intake) placeFree(n *node) {
+func (x *snapshots) placeFree(n *node) {
 	for i := range n.unresolved {
 		u := &n.unresolved[i]
 		if u.owner != nil || u.at != nil {
@@ -178,14 +178,14 @@ func (x *Intake) placeFree(n *node) {
 }
 
 // put places what is unresolved on a part of a board.
-func (x *Intake) put(n *node, u *unresolved, b *board, i int) {
+func (x *snapshots) put(n *node, u *unresolved, b *board, i int) {
 	u.at, u.part = b, i
 	b.parts[i].named, b.named = n.at, n.at
 	x.add(n, b, i, n.at, u.owner, ledger.Free)
 }
 
 // add adds a part of a board at a time: of an owner, else in a state.
-func (x *Intake) add(n *node, b *board, i int, at int64, o *owner, state ledger.State) {
+func (x *snapshots) add(n *node, b *board, i int, at int64, o *owner, state ledger.State) {
 	d := &b.parts[i]
 	x.fill(n, o, at)
 	p := &x.point
@@ -211,7 +211,7 @@ func (x *Intake) add(n *node, b *board, i int, at int64, o *owner, state ledger.
 }
 
 // unplaced counts the time of an owner of which the board is not known.
-func (x *Intake) unplaced(n *node, u *unresolved) {
+func (x *snapshots) unplaced(n *node, u *unresolved) {
 	x.fill(n, u.owner, n.at)
 	p := &x.point
 	id := u.owner.partition(u.id) // several may have parts of one device
@@ -241,7 +241,7 @@ func (b *board) placed(n *node) bool {
 
 // unnamed adds what telemetry shows of a board and the newest snapshot of its node does not
 // name.
-func (x *Intake) unnamed(n *node, b *board) {
+func (x *snapshots) unnamed(n *node, b *board) {
 	if b.divided(n.at) {
 		for i := range b.parts {
 			if p := &b.parts[i]; p.id != b.id && !isReplica(p.id) && p.named != n.at && b.current(p) {
