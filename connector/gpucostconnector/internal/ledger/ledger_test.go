@@ -371,14 +371,3 @@ func TestClasses(t *testing.T) {
 	})
 	assert.Equal(t, map[string][2]int64{"": {3, 3}, "r": {1, 1}}, boards)
 }
-
-// Energy counts from the first snapshot on, which is open as long as no other has begun.
-func TestEnergyOfTheFirstInterval(t *testing.T) {
-	l := New(config(), t0)
-	a := owned("g", "g", "a", share.Whole)
-	for i := range int64(5) {
-		add(l, t0+i*minute, a)
-		l.Energy("g", t0+i*minute, float64(i)*1000, 700)
-	}
-	assert.Equal(t, int64(3_000_000), rows(l)["a"].Energy[OfBoard])
-}
