@@ -65,7 +65,7 @@ func (s *usageStore) UsageSpan() store.UsageSpan {
 // costNow is in the last hour of costStore.
 var costNow = time.Date(2026, 3, 4, 10, 30, 0, 0, time.UTC)
 
-// costStore is ten hours of two tenants, and of what nobody had.
+// costStore is ten hours of two tenants, and of what had no owner.
 func costStore() *usageStore {
 	s := &usageStore{arrived: costNow.Add(-time.Minute)}
 	for hour := 1; hour <= 10; hour++ {
