@@ -88,7 +88,8 @@ func FuzzRead(f *testing.F) {
 		}
 		_, err := ledger.Restore(lc, x.ledger.Encode())
 		require.NoError(t, err)
-		x.Expire(time.UnixMilli(now + 3*day))
+		x.newest = now + 3*day
+		x.Expire(time.UnixMilli(x.newest))
 		require.Empty(t, x.boards)
 		require.Empty(t, x.nodes)
 	})

@@ -143,10 +143,10 @@ func (x *Intake) Read(md pmetric.Metrics, now time.Time) {
 	clear(x.resources)
 }
 
-// Expire forgets what has been silent for long.
+// Expire forgets what has been silent for long. While nothing comes nothing is forgotten: the
+// clock may only be ahead.
 func (x *Intake) Expire(now time.Time) {
-	at := now.UnixMilli()
-	x.now = at
+	at := min(now.UnixMilli(), x.newest)
 	x.owners.forget(at - hour)
 	for id, b := range x.boards {
 		if at-max(b.seen, b.named) > day {

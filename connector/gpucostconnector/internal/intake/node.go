@@ -18,6 +18,7 @@ type fleet struct {
 	cfg    Config
 	counts Counts
 	now    int64 // of Read
+	newest int64 // of all points
 
 	nodes   map[nodeKey]*node
 	hosts   map[nodeKey]*node // by host.name, where that is not the node's name
@@ -46,6 +47,7 @@ func (x *fleet) timeOf(ts pcommon.Timestamp) (at int64, ok bool) {
 		x.counts.Old++
 		return 0, false
 	}
+	x.newest = max(x.newest, at)
 	return at, true
 }
 

@@ -219,11 +219,16 @@ func TestExpire(t *testing.T) {
 	every(t0, t0+10*minute, 15*second, func(at int64) {
 		s.read(at, newBatch().holds("n", at, pod("a"), gpu(0), 1).busy(device("", gpu(1), h100, attrs{"host.name": "box"}), at, .5))
 	})
+	another := func(at int64) { s.read(at, newBatch().free("other", at, gpu(2))) }
+	s.Expire(time.UnixMilli(t0 + 3*day))
+	require.Len(t, s.boards, 2, "a clock that is ahead, or no points at all")
+	another(t0 + 2*hour)
 	s.Expire(time.UnixMilli(t0 + 2*hour))
 	require.Zero(t, s.owners.count)
 	require.Empty(t, s.owners.named)
-	require.Len(t, s.boards, 2)
+	require.Len(t, s.boards, 3)
+	another(t0 + 2*day)
 	s.Expire(time.UnixMilli(t0 + 2*day))
-	require.Empty(t, s.boards)
-	require.Empty(t, s.nodes)
+	require.Len(t, s.boards, 1)
+	require.Len(t, s.nodes, 1)
 }
