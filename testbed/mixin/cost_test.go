@@ -29,6 +29,7 @@ const (
 	usageCost   = "gpu_usage_cost_total"
 	usageIdle   = "gpu_usage_idle_cost_total"
 	usageEnergy = "gpu_usage_energy_joules_total"
+	usageCarbon = "gpu_usage_carbon_grams_total"
 	prefill     = "inference_server_request_prefill_time_seconds"
 	decode      = "inference_server_request_decode_time_seconds"
 	hits        = `inference_server_prefix_cache_hits_total{inference_cache_tier="device",`
@@ -201,6 +202,29 @@ func TestCostPerTokenIsAbsent(t *testing.T) {
 			assert.ElementsMatch(t, slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
 		})
 	}
+}
+
+// What is made up of the cost of a service has the names and labels that the binary writes.
+func (w *world) accounts(t *testing.T) {
+	add := func(name string, _ float64, more ...string) {
+		// The fleet's clock is faster than the collector's: more energy than boards can take
+		// is credited to no owner.
+		if !strings.HasPrefix(name, "gpu_") || name == usageEnergy || name == usageCarbon {
+			return
+		}
+		labels := map[string]string{} // the last of a name counts
+		for i := 0; i < len(more); i += 2 {
+			labels[more[i]] = more[i+1]
+		}
+		series := name + `{job="otelcol-gpu"`
+		for label, value := range labels {
+			if value != "" {
+				series += "," + label + `!=""`
+			}
+		}
+		assert.NotEmpty(t, w.ask(t, "present_over_time("+series+"}[20m])", w.now()), "%s", series)
+	}
+	accounts(add, add, 1)
 }
 
 // costScenarios are what fires about usage and money, beside a healthy fleet.

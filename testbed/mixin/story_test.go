@@ -103,7 +103,7 @@ func accounts(add, engine func(string, float64, ...string), seconds float64) {
 	row(usageCost, 2*seconds*2.95/3600, "gpu_cost_currency", "USD")
 	row(usageIdle, seconds/10*2.95/3600, "gpu_cost_currency", "USD")
 	row(usageEnergy, 1200*seconds, "gpu_energy_basis", "board")
-	row("gpu_usage_carbon_grams_total", 0.02*seconds)
+	row(usageCarbon, 0.02*seconds)
 	of := func(name string, value float64, more ...string) {
 		add(name, value, append([]string{"k8s_namespace_name", "", "service_name", "", "hw_model", "NVIDIA H100", "gpu_capacity_type", "spot"}, more...)...)
 	}

@@ -124,8 +124,15 @@ func start(t *testing.T, cfg gpusim.Config) *world {
 			"gpu_allocation": m{
 				"socket": podResources(t, w.fleet, "node-a", folder), "node_name": "node-a", "auth_type": "none", "cluster_name": "c1",
 				"poll_interval": "1s", "timeout": "1s", "collection_interval": "1s",
+				"node_info": m{"region": "eu-north1", "host_type": "gpu-h100-4", "capacity_type": "spot"},
 			},
 		},
+		"connectors": m{"gpu_cost": m{
+			"flush_interval": "10s", // two and a half minutes
+			"prices":         []m{{"match": m{"hw.model": "*"}, "gpu_hour": "2.95"}},
+			"budgets":        []m{{"name": "all", "cost": "1000000", "period": "month"}},
+			"carbon":         m{"pue": 1.2, "intensity": []m{{"region": "*", "grams_per_kwh": 45, "kind": "average"}}},
+		}},
 		"processors": m{"gpu_summary": m{
 			"interval": "1s", "initial_interval": "1s", "staleness": "3s", "warmup": "2s", "idle_for": "4s", "service_ttl": "1m",
 		}},
