@@ -273,6 +273,9 @@ func (l *Ledger) seal(b *board) {
 	if b.next != nil {
 		b.next.name(&b.current)
 	}
+	if b.class != nil && b.class.Model == "" && b.opened.Model != "" {
+		b.class = b.opened // the exporter, which names the model, may begin later than the owners
+	}
 	l.gap(b)
 	if b.next != nil {
 		b.next.follow(&b.current)

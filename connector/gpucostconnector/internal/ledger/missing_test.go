@@ -284,3 +284,28 @@ func TestLastIntervalOfANode(t *testing.T) {
 	assert.Equal(t, 9*minute, rows(l)["a"].Time)
 	assert.Equal(t, Counts{Bridged: 8 * minute}, l.Counts())
 }
+
+// A model that is known from the second snapshot on is the board's from its beginning: no
+// start has time without a price. One that is known later is not.
+func TestModelThatIsKnownLater(t *testing.T) {
+	for unknown, want := range map[int64]map[string]int64{
+		1: {h100.Model: 3 * minute},
+		3: {"": minute + minute, h100.Model: minute},
+	} {
+		l := New(config(), t0)
+		class := *h100
+		class.Model = ""
+		for i := range int64(5) {
+			p := owned("g", "g", "a", share.Whole)
+			if i < unknown {
+				p.Class = &class
+			}
+			add(l, t0+i*minute, p)
+		}
+		got := map[string]int64{}
+		for _, total := range l.Totals() {
+			got[total.Key.Model] += total.Time
+		}
+		assert.Equal(t, want, got, "%d snapshots without a model", unknown)
+	}
+}
