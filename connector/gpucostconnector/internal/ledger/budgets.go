@@ -8,13 +8,6 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
-// Budgets returns how much of each budget is used at a time, in their order.
-func (l *Ledger) Budgets(now int64) []budget.Used {
-	l.budgets.Forget(min(now, l.newest))
-	l.feed()
-	return l.budgets.Used(now)
-}
-
 // feed counts in the budgets what hours have gained since it was last called. It must be
 // called before an hour is forgotten, and before budgets are stored.
 func (l *totals) feed() {
@@ -54,47 +47,3 @@ func (l *totals) resume(budgets []prices.Budget, stored []budget.Account, since 
 		}
 	}
 }
-
-func (w *writer) budgets(accounts []budget.Account) {
-	w.num(int64(len(accounts)))
-	for i := range accounts {
-		a := &accounts[i]
-		w.raw(a.Scope)
-		w.num(a.Since, int64(len(a.Periods)))
-		for _, p := range a.Periods {
-			w.num(p.Start, p.Cost.Whole, p.Cost.Nano, p.Priced, int64(len(p.Time)))
-			for rate, ms := range p.Time {
-				w.num(rate.Nano, rate.Per, ms)
-			}
-		}
-	}
-}
-
-func (r *reader) budgets() (accounts []budget.Account) {
-	for range r.length() {
-		a := budget.Account{Scope: r.raw(), Since: r.one()}
-		for range r.length() {
-			p := budget.Period{Start: r.one(), Time: map[prices.Rate]int64{}}
-			r.num(&p.Cost.Whole, &p.Cost.Nano, &p.Priced)
-			for range r.length() {
-				rate := r.rate()
-				ms := r.one()
-				r.bad = r.bad || ms < 0
-				p.Time[rate] = ms
-			}
-			r.bad = r.bad || !p.Cost.Valid() || p.Priced < 0
-			a.Periods = append(a.Periods, p)
-		}
-		accounts = append(accounts, a)
-	}
-	return accounts
-}
-
-func (r *reader) rate() (rate prices.Rate) {
-	r.num(&rate.Nano, &rate.Per)
-	r.bad = r.bad || rate.Nano < 0 || rate.Per < 0
-	return rate
-}
-
-// known is from when on all hours are known.
-func (l *Ledger) known() int64 { return max(l.start, hourOf(l.kept)) }

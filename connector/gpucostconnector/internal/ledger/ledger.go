@@ -358,3 +358,13 @@ func (l *Ledger) Hours(now int64) []HourTotal {
 	l.retire(now)
 	return hours
 }
+
+// Budgets returns how much of each budget is used at a time, in their order.
+func (l *Ledger) Budgets(now int64) []budget.Used {
+	l.budgets.Forget(min(now, l.newest))
+	l.feed()
+	return l.budgets.Used(now)
+}
+
+// known is from when on all hours are known.
+func (l *Ledger) known() int64 { return max(l.start, hourOf(l.kept)) }

@@ -153,23 +153,3 @@ func (l *totals) foldInto(k foldKey, f *fold) {
 	}
 	l.folds[k] = f
 }
-
-func (w *writer) folds(folds map[foldKey]*fold) {
-	w.num(int64(len(folds)))
-	for k, f := range folds {
-		w.key(&k.Key)
-		w.flag(k.ended)
-		w.num(int64(f.flags), f.start, f.cost.Whole, f.cost.Nano, f.idleCost.Whole, f.idleCost.Nano, f.unpriced)
-		w.amounts(&f.total)
-	}
-}
-
-func (r *reader) folds(folds map[foldKey]*fold) {
-	for range r.length() {
-		k, f := foldKey{r.key(), r.flag()}, &fold{flags: Flags(r.within(int64(allFlags) + 1))}
-		r.num(&f.start, &f.cost.Whole, &f.cost.Nano, &f.idleCost.Whole, &f.idleCost.Nano, &f.unpriced)
-		r.amounts(&f.total)
-		r.bad = r.bad || !f.cost.Valid() || !f.idleCost.Valid() || f.unpriced < 0 || folds[k] != nil
-		folds[k] = f
-	}
-}

@@ -111,29 +111,6 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 	return l, nil
 }
 
-func (w *writer) amounts(a *Amounts) {
-	w.num(a.Time, a.Used, a.Idle, a.Unmeasured, a.Unplaced, a.Energy[0], a.Energy[1], a.Energy[2], a.Carbon)
-}
-
-func (w *writer) key(k *Key) {
-	w.class(&k.Class)
-	w.text(k.Profile, k.Namespace, k.Service, k.Tenant, k.Pod, k.Kind)
-	w.num(int64(k.State), k.Rate.Nano, k.Rate.Per)
-}
-
-func (w *writer) row(r *row) {
-	w.key(&r.key)
-	w.num(int64(r.flags), r.start, r.last)
-	w.amounts(&r.total)
-	w.num(int64(len(r.hours)))
-	for i := range r.hours {
-		h := &r.hours[i]
-		w.num((h.start-r.last)/hour, int64(h.revision), int64(h.flags))
-		w.flag(h.dirty || h.unsent) // after a restart it is returned once more, as a revision of its own
-		w.amounts(&h.Amounts)
-	}
-}
-
 func (w *writer) board(b *board, rows map[*row]int) {
 	w.raw(b.id)
 	w.class(b.class)
@@ -186,34 +163,6 @@ func (w *writer) class(c *Class) {
 		w.classes[*c] = len(w.classes) + 1
 		w.text(c.Cluster, c.Model, c.HostType, c.Region, c.Capacity, c.Pool, c.Labels)
 	}
-}
-
-func (r *reader) amounts(a *Amounts) {
-	for _, v := range []*int64{&a.Time, &a.Used, &a.Idle, &a.Unmeasured, &a.Unplaced, &a.Energy[0], &a.Energy[1], &a.Energy[2], &a.Carbon} {
-		r.num(v)
-		r.bad = r.bad || *v < 0
-	}
-}
-
-func (r *reader) key() (k Key) {
-	k.Class = *r.class()
-	r.text(&k.Profile, &k.Namespace, &k.Service, &k.Tenant, &k.Pod, &k.Kind)
-	k.State, k.Rate = State(r.within(int64(NumStates))), r.rate()
-	return k
-}
-
-func (r *reader) row() *row {
-	is := row{key: r.key()}
-	is.flags = Flags(r.within(int64(allFlags) + 1))
-	r.num(&is.start, &is.last)
-	r.amounts(&is.total)
-	for range r.length() {
-		h := bucket{start: is.last + r.one()*hour, revision: uint32(r.within(1 << 32)), flags: Flags(r.within(int64(allFlags) + 1))}
-		h.dirty, h.changed = r.flag(), true
-		r.amounts(&h.Amounts)
-		is.hours = append(is.hours, h)
-	}
-	return &is
 }
 
 // board returns nil for one that does not fit.
