@@ -83,49 +83,70 @@ func benchIntake(boards int) *Intake {
 	return New(cfg, ledger.New(lc, t0), time.UnixMilli(t0))
 }
 
-// Per op: one point of gpu.allocation.
-func BenchmarkAllocationPoint(b *testing.B) {
-	allocations, telemetry, n := sent(1000)
-	x, at := benchIntake(1000), t0
-	step := func(timed bool) {
-		move(telemetry, at)
-		move(allocations, at)
-		x.Read(telemetry, time.UnixMilli(at))
-		if timed {
-			b.StartTimer()
+// nodes are what agents send, one batch of each kind for each node of eight boards.
+type nodes struct {
+	allocations, telemetry []pmetric.Metrics
+	points, boards         int
+}
+
+func sentByNodes(boards int) (all nodes) {
+	allocations, telemetry, points := sent(boards)
+	all.points, all.boards = points, boards
+	split := func(md pmetric.Metrics) (out []pmetric.Metrics) {
+		last := ""
+		for _, rm := range md.ResourceMetrics().All() {
+			node, _ := rm.Resource().Attributes().Get(names.K8sNodeName)
+			if node.Str() != last {
+				out, last = append(out, pmetric.NewMetrics()), node.Str()
+			}
+			rm.CopyTo(out[len(out)-1].ResourceMetrics().AppendEmpty())
 		}
-		x.Read(allocations, time.UnixMilli(at))
-		if timed {
-			b.StopTimer()
-		}
+		return out
+	}
+	all.allocations, all.telemetry = split(allocations), split(telemetry)
+	return all
+}
+
+// read reads the batches at a time, and returns how long it took.
+func read(x *Intake, batches []pmetric.Metrics, at int64) (took time.Duration) {
+	for _, md := range batches {
+		move(md, at)
+		began := time.Now()
+		x.Read(md, time.UnixMilli(at))
+		took += time.Since(began)
+	}
+	return took
+}
+
+func benchRead(b *testing.B, ops func(nodes) int, timed func(allocations, telemetry time.Duration) time.Duration) {
+	all := sentByNodes(1000)
+	x, at, took := benchIntake(1000), t0, time.Duration(0)
+	step := func() time.Duration {
+		telemetry := read(x, all.telemetry, at)
+		allocations := read(x, all.allocations, at)
 		at += 15 * second
+		return timed(allocations, telemetry)
 	}
 	for range 100 {
-		step(false)
+		step()
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	b.StopTimer()
-	for i := 0; i < b.N; i += n {
-		step(true)
+	rounds := b.N/ops(all) + 1
+	for range rounds {
+		took += step()
 	}
+	b.ReportMetric(float64(took.Nanoseconds())/float64(rounds*ops(all)), "ns/op")
+}
+
+// Per op: one point of gpu.allocation.
+func BenchmarkAllocationPoint(b *testing.B) {
+	benchRead(b, func(n nodes) int { return n.points }, func(allocations, _ time.Duration) time.Duration { return allocations })
 }
 
 // Per op: what one board sends beside gpu.allocation.
 func BenchmarkTelemetry(b *testing.B) {
-	allocations, telemetry, _ := sent(1000)
-	x, at := benchIntake(1000), t0
-	b.ReportAllocs()
-	b.StopTimer()
-	for i := 0; i < b.N; i += 1000 {
-		move(telemetry, at)
-		move(allocations, at)
-		x.Read(allocations, time.UnixMilli(at))
-		b.StartTimer()
-		x.Read(telemetry, time.UnixMilli(at))
-		b.StopTimer()
-		at += 15 * second
-	}
+	benchRead(b, func(n nodes) int { return n.boards }, func(_, telemetry time.Duration) time.Duration { return telemetry })
 }
 
 // What the intake and the ledger keep of a board.

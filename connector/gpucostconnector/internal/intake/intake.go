@@ -156,6 +156,7 @@ func (x *Intake) Expire(now time.Time) {
 			delete(x.boards, id)
 		}
 	}
+	x.last = nil
 	maps.DeleteFunc(x.nodes, func(_ nodeKey, n *node) bool { return len(n.boards) == 0 && at-max(n.at, n.seen) > day })
 	maps.DeleteFunc(x.hosts, func(_ nodeKey, n *node) bool { return x.nodes[n.key] != n })
 	if len(x.classes) > 2*len(x.boards)+16 {

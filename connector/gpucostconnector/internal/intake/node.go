@@ -21,6 +21,7 @@ type fleet struct {
 	newest int64 // of all points
 
 	nodes   map[nodeKey]*node
+	last    *node             // that was looked up: agents send what is of one node
 	hosts   map[nodeKey]*node // by host.name, where that is not the node's name
 	boards  map[string]*board
 	owners  owners
@@ -113,7 +114,11 @@ const maxParts = 256
 // node returns a node, nil where there are too many.
 func (x *fleet) node(cluster, name string) *node {
 	key := nodeKey{cluster, name}
+	if x.last != nil && x.last.key == key {
+		return x.last
+	}
 	if n := x.nodes[key]; n != nil {
+		x.last = n
 		return n
 	}
 	if name == "" || tooLong(cluster, name) {
