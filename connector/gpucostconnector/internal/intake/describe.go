@@ -105,9 +105,14 @@ func labels(attrs pcommon.Map, keys []string) string {
 	if len(keys) == 0 {
 		return ""
 	}
+	const most = 4096 // bytes of all of them
 	var all []pricing.Label
+	size := 0
 	for _, key := range keys {
 		value := points.Str(attrs, names.NodeLabelPrefix+key)
+		if size += len(key) + len(value) + 2; size > most {
+			break
+		}
 		if value != "" && !strings.ContainsAny(value, ",=") && text(value) == value {
 			all = append(all, pricing.Label{Key: key, Value: value})
 		}

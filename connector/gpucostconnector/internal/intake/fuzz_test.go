@@ -82,7 +82,7 @@ func FuzzRead(f *testing.F) {
 			require.LessOrEqual(t, r.Used, r.Time)
 			require.LessOrEqual(t, r.Idle, r.Time)
 			require.LessOrEqual(t, r.Unmeasured, r.Time)
-			for _, s := range []string{r.Key.Namespace, r.Key.Service, r.Key.Tenant, r.Key.Pod, r.Key.Model, r.Key.HostType, r.Key.Profile, r.Key.Region} {
+			for _, s := range []string{r.Key.Cluster, r.Key.Pool, r.Key.Labels, r.Key.Namespace, r.Key.Service, r.Key.Tenant, r.Key.Pod, r.Key.Model, r.Key.HostType, r.Key.Profile, r.Key.Region} {
 				require.Equal(t, safetext.Strip(s, maxID), s)
 			}
 		}

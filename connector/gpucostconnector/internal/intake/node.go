@@ -218,7 +218,7 @@ func (x *fleet) classOf(b *board) *ledger.Class {
 		return b.class
 	}
 	c := ledger.Class{
-		Cluster: n.key.cluster, Model: b.model, HostType: n.facts.hostType, Region: n.facts.region,
+		Cluster: clean(n.key.cluster), Model: b.model, HostType: n.facts.hostType, Region: n.facts.region,
 		Capacity: n.facts.capacity, Pool: n.facts.pool, Labels: n.facts.labels,
 	}
 	if x.classes[c] == nil {

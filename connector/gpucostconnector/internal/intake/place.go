@@ -221,7 +221,7 @@ func (x *snapshots) unplaced(n *node, u *unresolved) {
 		return
 	}
 	p.Share = of
-	c := ledger.Class{Cluster: n.key.cluster}
+	c := ledger.Class{Cluster: clean(n.key.cluster)}
 	if x.classes[c] == nil {
 		x.classes[c] = &c
 	}
