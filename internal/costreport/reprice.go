@@ -32,6 +32,9 @@ func NewRepricer(currency string, rules []prices.RuleConfig) (*Repricer, error) 
 		if _, of := r.Match[prices.MatchProfile]; of {
 			return nil, fmt.Errorf("prices::%d::match::%s: a report has the time of whole GPUs: remove the rule, or write the price of the whole board", i, prices.MatchProfile)
 		}
+		if r.PriceMetric != "" {
+			return nil, fmt.Errorf("prices::%d::price_metric: a report has no metrics: remove the rule, or write its price", i)
+		}
 		if strings.Contains(r.ValidFrom, "T") {
 			step = Hourly
 		}

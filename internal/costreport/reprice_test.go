@@ -77,4 +77,6 @@ func TestReprice(t *testing.T) {
 	assert.Equal(t, Hourly, p.Step, "the price changes within a day")
 	_, err = NewRepricer("EUR", []prices.RuleConfig{{Match: map[string]string{prices.MatchProfile: "1g.10gb"}, GPUHour: "1"}})
 	assert.ErrorContains(t, err, "prices::0::match::gpu.mig.profile")
+	_, err = NewRepricer("EUR", []prices.RuleConfig{{Match: map[string]string{prices.MatchModel: "*"}, PriceMetric: "node_gpu_hourly_cost"}})
+	assert.ErrorContains(t, err, "prices::0::price_metric")
 }

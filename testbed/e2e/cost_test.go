@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -91,10 +92,9 @@ func TestCost(t *testing.T) {
 	for _, line := range lines(table, "ml ") {
 		assert.Equal(t, "-", strings.Fields(line)[5], line)
 	}
-	families, err := c.Metrics(t.Context())
-	require.NoError(t, err)
-	assert.Contains(t, families, "gpu_usage_held_seconds_total")
-	assert.Contains(t, families, "gpu_capacity_time_seconds_total")
+	families := eventually(t, c, "the time of both pods and of the fleet", func(f map[string]*dto.MetricFamily) bool {
+		return len(heldSeconds(f)) == 2 && f["gpu_capacity_time_seconds_total"] != nil
+	})
 	for name := range families {
 		assert.False(t, strings.Contains(name, "cost") && strings.HasPrefix(name, "gpu_") || strings.HasPrefix(name, "gpu_price"), "%s: nothing has a price", name)
 	}
@@ -107,15 +107,33 @@ func TestCost(t *testing.T) {
 		return s.Total.PricedCost != nil && *s.Total.PricedCost > 0 && s.Total.Time >= first.Total.Time+30
 	})
 	now := time.Now()
-	families, err = c.Metrics(t.Context())
-	require.NoError(t, err)
+	families = eventually(t, c, "cost and price", func(f map[string]*dto.MetricFamily) bool {
+		return f["gpu_usage_cost_total"] != nil && f["gpu_price_per_hour"] != nil
+	})
 	for service, seconds := range before {
 		assert.GreaterOrEqual(t, heldSeconds(families)[service], seconds, "%s: no counter falls", service)
 	}
-	assert.Contains(t, families, "gpu_usage_cost_total")
-	assert.Contains(t, families, "gpu_price_per_hour")
 	assert.Less(t, *second.Total.PricedCost, second.Total.Time, "what was before the prices has none")
 	assert.Nil(t, second.Total.Cost)
+
+	// The same rows as files, and with other prices.
+	table, err = ctl(c, "-o", "csv", "--since", "1h")
+	require.NoError(t, err, table)
+	assert.True(t, strings.HasPrefix(table, "period_start,period_end,state,tenant,gpu_seconds,"), table)
+	assert.Len(t, lines(table, ",held,ml,"), 1)
+	table, err = ctl(c, "-o", "focus", "--since", "1h")
+	require.NoError(t, err, table)
+	assert.True(t, strings.HasPrefix(table, "BilledCost,"), table)
+	list := filepath.Join(dir, "prices.yaml")
+	require.NoError(t, os.WriteFile(list, []byte("- {match: {hw.model: '*H100*'}, gpu_hour: '7200'}\n"), 0o600))
+	table, err = ctl(c, "-o", "json", "--since", "1h", "--prices", list, "--currency", "EUR")
+	require.NoError(t, err, table)
+	var other spent
+	require.NoError(t, json.Unmarshal([]byte(table), &other), table)
+	assert.Equal(t, "EUR", *other.Currency)
+	require.NotNil(t, other.Total.PricedCost)
+	// Boards have no model before their first page, and then no price.
+	assert.InDelta(t, 2*other.Total.Time, *other.Total.PricedCost, 2*3*15)
 
 	// What is accounted for is never more than what was, and not much later.
 	usage, err := sim.UsageOf(0, now.Sub(sim.Start()))
