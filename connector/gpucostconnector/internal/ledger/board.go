@@ -88,7 +88,9 @@ func (l *Ledger) Add(p *Point) {
 				return
 			}
 		}
-		l.seal(b)
+		if !l.unnamed(b, p.Time) {
+			l.seal(b)
+		}
 		l.newest = max(l.newest, p.Time)
 		b.open, b.matched, b.next = p.Time, 0, nil
 		b.opened = p.Class
@@ -283,6 +285,13 @@ func (l *Ledger) seal(b *board) {
 		b.current, b.next = *b.next, nil
 	}
 	b.class, b.until, b.open, b.absent, b.restored = b.opened, b.open, 0, false, false
+}
+
+// unnamed reports whether what is open of a new board can be left out, as if its points had not
+// come, since telemetry may yet name the model, without which there is no price.
+func (l *Ledger) unnamed(b *board, at int64) bool {
+	return b.open != 0 && b.until == b.first && !b.virtual && !b.restored && at-b.until <= l.cfg.AllocationTTL/2 &&
+		b.class.Model == "" && b.opened.Model == "" && b.next == nil && b.matched == len(b.current.points())
 }
 
 // gap credits what lies between the last snapshot and the open one, by its length.

@@ -285,27 +285,41 @@ func TestLastIntervalOfANode(t *testing.T) {
 	assert.Equal(t, Counts{Bridged: 8 * minute}, l.Counts())
 }
 
-// A model that is known from the second snapshot on is the board's from its beginning: no
-// start has time without a price. One that is known later is not.
+// What has a model has a price. Telemetry may name the model of a new board later than the
+// first snapshots list it: they wait for it, and an owner that changes meanwhile does not.
 func TestModelThatIsKnownLater(t *testing.T) {
-	for unknown, want := range map[int64]map[string]int64{
-		1: {h100.Model: 3 * minute},
-		3: {"": minute + minute, h100.Model: minute},
+	nameless := *h100
+	nameless.Model = ""
+	for _, tt := range []struct {
+		name  string
+		known int64 // the first snapshot with the model
+		other int64 // and with another owner
+		want  map[string]int64
+	}{
+		{"with the second snapshot", 1, 100, map[string]int64{"a " + h100.Model: 9 * 15 * second}},
+		{"after some", 6, 100, map[string]int64{"a " + h100.Model: 9 * 15 * second}},
+		{"after an owner has changed", 6, 3, map[string]int64{"a ": 3 * 15 * second, "b ": 2 * 15 * second, "b " + h100.Model: 4 * 15 * second}},
+		{"never", 100, 100, map[string]int64{"a ": 9 * 15 * second}},
 	} {
-		l := New(config(), t0)
-		class := *h100
-		class.Model = ""
-		for i := range int64(5) {
-			p := owned("g", "g", "a", share.Whole)
-			if i < unknown {
-				p.Class = &class
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := config()
+			cfg.AllocationTTL = 3 * minute
+			l := New(cfg, t0)
+			for i := range int64(11) {
+				p := owned("g", "g", "a", share.Whole)
+				if i >= tt.other {
+					p = owned("g", "g", "b", share.Whole)
+				}
+				if i < tt.known {
+					p.Class = &nameless
+				}
+				add(l, t0+i*15*second, p)
 			}
-			add(l, t0+i*minute, p)
-		}
-		got := map[string]int64{}
-		for _, total := range l.Totals() {
-			got[total.Key.Model] += total.Time
-		}
-		assert.Equal(t, want, got, "%d snapshots without a model", unknown)
+			got := map[string]int64{}
+			for _, total := range l.Totals() {
+				got[total.Key.Service+" "+total.Key.Model] += total.Time
+			}
+			assert.Equal(t, tt.want, got)
+		})
 	}
 }
