@@ -28,7 +28,7 @@ var (
 
 	Cost = goBench("go-cost", "Time, money and energy",
 		"One core, without a collector around them. `internal/intake` is what a batch costs, the ledger behind it included: of whole boards, replicas and MIG instances, a point of `gpu.allocation` (`AllocationPoint`), and what a board sends beside it (`Telemetry`); `internal/ledger` is the ledger alone. "+
-			"`Device` is what both keep of a board, `Flush` what a flush of 10,000 boards and 1,000 services encodes, and adds up of it; `B/state` is what is written. `Month` is a report of 30 days of 1,000 services, 720,000 rows.",
+			"`Device` is what both keep of a board. `Flush` is one of 10,000 boards and 1,000 services: by the ledger, which encodes and adds up, and by the connector, which stores that and emits it. `Month` is a report of 30 days of 1,000 services, 720,000 rows.",
 		".", "-cpu", "1", "-bench", ".", "-benchmem", "./connector/gpucost...", "./internal/costreport")
 
 	Attribution = beside(goBench("go-attribution", "Attribution beside k8s_attributes",
