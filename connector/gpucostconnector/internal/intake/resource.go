@@ -94,7 +94,10 @@ type place struct {
 // placeOf reads an hw.id. parent is the hw.parent beside it, which ids of other vendors than
 // NVIDIA need.
 func placeOf(id, parent string) place {
-	device, replica := deviceid.CutReplica(id)
+	device, replica := id, ""
+	if strings.IndexByte(id, ':') >= 0 { // most ids have none
+		device, replica = deviceid.CutReplica(id)
+	}
 	p := place{board: device, part: id}
 	if replica != "" {
 		p.device = device
