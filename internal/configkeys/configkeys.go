@@ -14,6 +14,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +31,33 @@ func Unmarshal(conf *confmap.Conf, config any) error {
 	if errs := inStruct("", conf.ToStringMap(), reflect.TypeOf(config).Elem()); len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	return conf.Unmarshal(config)
+	err := conf.Unmarshal(config)
+	if texts := notQuoted(err); len(texts) > 0 {
+		return errors.Join(texts...)
+	}
+	return err
+}
+
+// unquoted is what the decoder reports where YAML reads a text without quotes as something
+// else. Only the decoder knows, since a number from an environment variable is a text too.
+var unquoted = regexp.MustCompile(`'([^']+)' expected type '(?:string|[a-z]+\.String)', got unconvertible type '(int|float|bool|time)[^']*'`)
+
+func notQuoted(err error) (errs []error) {
+	if err == nil {
+		return nil
+	}
+	for _, found := range unquoted.FindAllStringSubmatch(err.Error(), -1) {
+		path := strings.NewReplacer(".", "::", "[", "::", "]", "").Replace(found[1])
+		what, example := "a number", "2.95"
+		switch found[2] {
+		case "bool":
+			what, example = "true or false", "true"
+		case "time":
+			what, example = "a date", "2026-05-01"
+		}
+		errs = append(errs, fmt.Errorf("%s: is %s, where text belongs: write it in quotes, as %q", path, what, example))
+	}
+	return errs
 }
 
 // Keyed is a type with other keys than those of its fields, as where a table lists

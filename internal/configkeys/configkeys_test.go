@@ -77,6 +77,9 @@ own: {timeout: 45, whatever: {there: is}}`},
 		"a key below":           {"receivers: {a: {uri: https://secret}}", []string{"receivers::a::uri: there is no such key: did you mean url?"}},
 		"a value for keys":      {"receivers: {a: https://secret}", []string{"receivers::a: is a single value, where keys and values belong"}},
 		"a list for keys":       {"receivers: [a]", []string{"receivers: is a list, where keys and values belong"}},
+		"a number for text":     {"receivers: {a: {url: 2.95}}", []string{`receivers::a::url: is a number, where text belongs: write it in quotes, as "2.95"`}},
+		"a date for text":       {"endpoints: [!!timestamp 2026-05-01]", []string{`endpoints::0: is a date, where text belongs: write it in quotes, as "2026-05-01"`}},
+		"a truth for text":      {"endpoints: [a, yes, true]", []string{`endpoints::2: is true or false, where text belongs`}},
 		"several at once":       {"{interval: 45, endpoint: a, wait: 3}", []string{"interval: 45", "endpoint: there", "wait: 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
