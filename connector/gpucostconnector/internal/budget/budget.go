@@ -19,7 +19,7 @@ import (
 const (
 	// maxPeriods is how many periods are kept: the one that runs, and those that clocks
 	// which are ahead have begun.
-	maxPeriods = 3
+	maxPeriods = 4
 	// maxRates is how many prices of a period are kept. More are added up as money.
 	maxRates = 512
 )

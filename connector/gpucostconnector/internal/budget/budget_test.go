@@ -130,7 +130,7 @@ func TestLimits(t *testing.T) {
 	assert.LessOrEqual(t, len(a.all[0].Periods[0].Time), maxRates)
 	u := a.Used(now)[0]
 	assert.Equal(t, []int64{2000 * hour, 0, 1999 * 1000}, []int64{u.Time, u.Unpriced, u.Cost.Nano})
-	for n := range int64(2) {
+	for n := range int64(maxPeriods - 1) {
 		require.True(t, a.Add(0, now+(n+1)*24*hour, one, hour))
 	}
 	assert.False(t, a.Add(0, now+100*24*hour, one, hour), "a clock that is far ahead")
