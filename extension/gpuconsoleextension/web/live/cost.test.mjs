@@ -74,5 +74,5 @@ test("budgets, chart, file and gpuctl", async () => {
   const { out, status } = await collector.gpuctl("cost", "--by", "tenant", "--since", "24h");
   assert.equal(status, 0, out);
   for (const word of ["inference", "training", "notebooks", "free"]) assert.ok(out.includes(word), out);
-  assert.deepEqual(problems, []);
+  assert.deepEqual([...problems], []);
 });

@@ -16,6 +16,7 @@ const llama = "#/service?namespace=inference&service=llama&window=5m";
 const views = [
   ["fleet", "#/", { width: 1280, height: 800 }],
   ["service", llama, { width: 1280, height: 800 }],
+  ["cost", "#/cost", { width: 1280, height: 800 }],
 ];
 
 const demo = spawn(join(root, "bin/demo"), ["--new-pod-at", "200s", "--xid-at", "280s", "--down-at", "120s", "--down-for", "40s"], { stdio: ["ignore", "inherit", "inherit"] });
