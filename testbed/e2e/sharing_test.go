@@ -73,6 +73,7 @@ func TestSchedulerShares(t *testing.T) {
 			},
 		},
 		"processors": m{"gpu_summary": quick},
+		"connectors": m{"gpu_cost": m{"flush_interval": "10s"}},
 		"service":    m{"pipelines": m{"metrics": m{"receivers": []string{"dcgm", "gpu_allocation"}}}},
 	}, []string{"KUBECONFIG=" + kubeconfigOf(t, serve(t, api))}, config("standalone.yaml"))
 
@@ -112,6 +113,27 @@ func TestSchedulerShares(t *testing.T) {
 		service := find(f["gpu_service_utilization_ratio"], "service_name", fmt.Sprint("quarter-", i))
 		if assert.Len(t, service, 1) {
 			assert.InDelta(t, utilization, collector.Value(service[0]), 1e-9)
+		}
+	}
+
+	// Four quarters are one GPU-hour: as much as the free board.
+	states, held := map[string]float64{}, map[string]float64{}
+	eventually(t, c, "time of GPUs", func(families map[string]*dto.MetricFamily) bool {
+		clear(states)
+		clear(held)
+		for _, metric := range find(families["gpu_capacity_time_seconds_total"]) {
+			states[collector.Label(metric, "gpu_capacity_state")] += collector.Value(metric)
+		}
+		for _, metric := range find(families["gpu_usage_held_seconds_total"], "k8s_namespace_name", "ml") {
+			held[collector.Label(metric, "service_name")] += collector.Value(metric)
+		}
+		return states["held"] > 3
+	})
+	assert.InDelta(t, states["held"], states["free"], 0.01)
+	assert.Zero(t, states["unknown"])
+	if assert.Len(t, held, 4) {
+		for service, seconds := range held {
+			assert.InDelta(t, states["held"]/4, seconds, 0.01, service)
 		}
 	}
 	info := find(f["gpu_node_info"], "k8s_node_name", node)
