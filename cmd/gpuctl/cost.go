@@ -35,9 +35,10 @@ const (
 )
 
 const costLong = `GPU time, cost, energy and carbon dioxide of owners, of what has no owner (free,
-stranded, unavailable, unknown), and of the fleet, which is the last line. A cost is absent
-where a part of the time has no price; the hours without one are named. Hours are whole ones
-of UTC. The ledger is that of gpu_cost, which keeps hours for 35 days, and days after that.
+stranded, unavailable, unknown), and of the fleet, which is the last line. With --tenant or
+--namespace there are only these owners, and their sum. A cost is absent where a part of the
+time has no price; the hours without one are named. Hours are whole ones of UTC. The ledger
+is that of gpu_cost, which keeps hours for 35 days, and days after that.
 
 -o csv has seconds, joules and grams, exact and without the fleet, so that columns add up.
 -o focus has the columns of FOCUS 1.2 and the allocations of 1.3, a line for each row of the
@@ -227,7 +228,7 @@ func reprice(ctx context.Context, s streams, c *consoleClient, q *costQuery, val
 	if err != nil {
 		return err
 	}
-	o := costreport.Options{By: costreport.By(values.Get("by")), Step: costreport.Step(q.step), Top: q.top, ShareUnheld: q.shares != ""}
+	o := costreport.Options{By: costreport.By(values.Get("by")), Step: costreport.Step(q.step), Top: q.top, ShareUnheld: q.shares != "", Owned: q.tenant != "" || q.namespace != ""}
 	if c.output == outputFOCUS {
 		o.By, o.Top = costreport.ByRow, 0
 		o.Step = costreport.Step(cmp.Or(q.step, string(costreport.Daily)))

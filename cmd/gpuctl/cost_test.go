@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/costtable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/costreport"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
@@ -201,6 +203,21 @@ func TestCostIsPricedAgain(t *testing.T) {
 	code, _, errOut = ask("cost", "--endpoint", url, "--prices", list)
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, errOut, "gpu.mig.profile")
+}
+
+// What was not asked for is not 0, and the owners that were are not the fleet.
+func TestCostOfOneTenant(t *testing.T) {
+	b := costreport.New(costreport.Options{By: costreport.ByTenant, Owned: true})
+	row := usageRow(8, usage.Held, "ml", "H100", 2*anHour)
+	b.Add(&row)
+	report := b.Report()
+	var out bytes.Buffer
+	require.NoError(t, costtable.Write(&out, &consoleapi.CostAnswer{CostReport: costreport.JSON(&report)}))
+	assert.Equal(t, []string{
+		"TENANT STATE GPU-HOURS USED IDLE COST USD IDLE-COST KWH KG-CO2 NOTES",
+		"ml held 2.00 1.00 0.00 5.90 0.00 - - -",
+		"- sum 2.00 1.00 0.00 5.90 0.00 - - -",
+	}, squeezed(out.String()))
 }
 
 func TestCostArguments(t *testing.T) {

@@ -189,10 +189,10 @@ func (p *parameters) cost(now time.Time) *costQuestion {
 		q.Top = p.whole("top", costreport.MaxTop)
 	}
 	q.From, q.To = p.span(now)
-	q.Match = p.rows()
+	q.Match, q.Owned = p.rows(), p.has("tenant") || p.has("namespace")
 	q.limit, q.after = p.limited(mostCostLines, ""), p.cursor()
 	switch {
-	case q.ShareUnheld && (p.has("tenant") || p.has("namespace")):
+	case q.ShareUnheld && q.Owned:
 		p.refuse("share_unheld", "needs all owners; leave out tenant and namespace")
 	case q.format == formatFOCUS && q.By != costreport.ByRow:
 		p.refuse("by", "is "+string(q.By)+", and format is focus, which has all rows; leave it out")

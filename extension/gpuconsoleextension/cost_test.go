@@ -198,6 +198,8 @@ func TestCostAnswer(t *testing.T) {
 	only := ok[consoleapi.CostAnswer](c, "cost", values("tenant", "team-b"))
 	assert.Equal(t, "20000.06", only.Total.Time.String())
 	assert.Equal(t, "0", only.States[1].Time.String(), "nothing without owner")
+	require.Len(t, only.Lines, 1, "what has no owner is not selected, and not 0")
+	assert.Equal(t, usage.Held, *only.Lines[0].State)
 	sharp := ok[consoleapi.CostAnswer](serveAPI(t, s, s.rows[29].Hour, nil), "cost", values("since", "1h"))
 	assert.Equal(t, s.rows[26].Hour, *sharp.From, "where no hour runs it is the last one")
 	cluster := ok[consoleapi.CostAnswer](c, "cost", values("cluster", "c1", "from", "2026-03-04T05:00:00Z", "to", "2026-03-04T06:00:00Z"))

@@ -213,6 +213,9 @@ func (a *Amounts) plus(o *Amounts) {
 
 // addStates adds the states that a period has no row of.
 func (b *Builder) addStates() {
+	if b.Owned {
+		return
+	}
 	ends := map[int64]*sums{}
 	there := map[lineKey]bool{}
 	for key, l := range b.lines {

@@ -63,6 +63,9 @@ type Options struct {
 	// Top groups have lines, those with the greatest cost, or time where nothing has a price,
 	// and the others one line together. 0: all have.
 	Top int
+	// Owned: rows of owners alone are added. What has no owner is then not known, and has no
+	// lines.
+	Owned bool
 }
 
 // Check refuses what is no grouping, step or range.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
 const (
@@ -46,7 +47,7 @@ var groups = []group{
 // Over reports whether more than the budget is used.
 func Over(b consoleapi.CostBudget) bool { return b.Ratio != nil && *b.Ratio > 1 }
 
-// Write writes the lines, the fleet as the last one, and what a reader has to know of them.
+// Write writes the lines, the fleet or the sum of chosen owners as the last one, and what a reader has to know of them.
 func Write(w io.Writer, a *consoleapi.CostAnswer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	columns := slices.DeleteFunc(slices.Clone(groups), func(g group) bool { return !slices.Contains(g.by, a.By) })
@@ -95,8 +96,11 @@ func cells(a *consoleapi.CostAnswer, l *consoleapi.CostLine, columns []group) (a
 		all = append(all, cell)
 	}
 	state := "fleet"
-	if l.State != nil {
+	switch {
+	case l.State != nil:
 		state = name(*l.State)
+	case !slices.ContainsFunc(a.Lines, func(l consoleapi.CostLine) bool { return l.State != nil && *l.State != usage.Held }):
+		state = "sum" // of the owners that were asked for
 	}
 	all = append(all, state, hours(&l.Time), hours(l.Used), hours(l.Idle), decimals(l.Cost, 1, 2), decimals(l.IdleCost, 1, 2))
 	if a.ShareUnheld {
