@@ -28,6 +28,7 @@ func TestTenants(t *testing.T) {
 		{"k8s.namespace.label.team": long},
 		{"k8s.namespace.label.team": long + "y"},
 		{"k8s.namespace.label.team": "a\u202eb\nc"},
+		{"k8s.namespace.label.team": "\u202e\x07 ", "k8s.pod.label.queue": "q"}, // nothing that can be seen
 	}
 	var unused []string
 	every(t0, t0+2*hour, 15*second, func(at int64) {
@@ -50,7 +51,7 @@ func TestTenants(t *testing.T) {
 	assert.NotEqual(t, got["d"], got["e"])
 	delete(got, "d")
 	delete(got, "e")
-	assert.Equal(t, map[string]string{"a": "ml", "b": "q", "c": "ns", "f": "ab c"}, got)
+	assert.Equal(t, map[string]string{"a": "ml", "b": "q", "c": "ns", "f": "ab c", "g": "q"}, got)
 }
 
 // A label that changes counts from the next point on.

@@ -5,8 +5,11 @@ package intake
 
 import (
 	"strings"
+	"unicode"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
 // tenantKeys are the keys of tenants, and when a resource had each last.
@@ -34,7 +37,7 @@ func (t *tenantKeys) of(attrs pcommon.Map, now int64) (tenant string, rank int) 
 			continue
 		}
 		v, ok := attrs.Get(key)
-		if !ok || v.Type() != pcommon.ValueTypeStr || strings.TrimSpace(v.Str()) == "" {
+		if !ok || v.Type() != pcommon.ValueTypeStr || strings.TrimFunc(v.Str(), invisible) == "" {
 			continue
 		}
 		t.seen[i] = now
@@ -44,6 +47,9 @@ func (t *tenantKeys) of(attrs pcommon.Map, now int64) (tenant string, rank int) 
 	}
 	return tenant, rank
 }
+
+// invisible is true for what nothing is left of in a name: a tenant of that alone is none.
+func invisible(r rune) bool { return unicode.IsSpace(r) || safetext.IsHidden(r) }
 
 func (t *tenantKeys) unused(now int64) (keys []string) {
 	for i, key := range t.keys {
