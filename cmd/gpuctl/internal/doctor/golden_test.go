@@ -99,7 +99,7 @@ service:
 			require.NoError(t, err)
 			var got strings.Builder
 			for _, r := range results {
-				if r.Check == "versions" && r.Subject == "gateway at 127.0.0.1" {
+				if r.Check == "versions" && (r.Subject == "gateway at 127.0.0.1" || r.Subject == "clock of 127.0.0.1") {
 					continue // another collector of this machine may be there
 				}
 				fmt.Fprintf(&got, "%s %s | %s | %s\n", r.Status, r.Check, r.Subject, r.Seen)
