@@ -51,6 +51,7 @@ type board struct {
 
 	missing int64 // since when it is absent
 
+	since        int64 // its first point
 	first, until int64 // until: what is credited; 0 as long as there is no snapshot
 	states       [NumStates]int64
 
@@ -109,7 +110,10 @@ func (l *Ledger) newBoard(p *Point) *board {
 		l.counts.Late++
 		return nil
 	}
-	b := &board{id: strings.Clone(p.Board), node: n, class: p.Class, virtual: p.Virtual}
+	b := &board{id: strings.Clone(p.Board), node: n, class: p.Class, virtual: p.Virtual, since: p.Time}
+	if until, again := l.ended[b.id]; again {
+		b.since = until // it is back, and replaces none
+	}
 	l.boards[b.id] = b
 	b.node.add(b)
 	return b
@@ -145,6 +149,18 @@ func (l *Ledger) advance(n *node, at int64) {
 	for i := 0; i < len(n.boards); i++ {
 		b := n.boards[i]
 		last, absent := max(b.open, b.until), b.absent && b.open == 0
+		if last == 0 {
+			continue // it is this snapshot's
+		}
+		if b.since == before {
+			n.layout++ // from now on it is one of the node's boards
+		}
+		if !b.virtual && n.replaced(b, before) {
+			l.seal(b)
+			l.close(b)
+			i--
+			continue
+		}
 		if b.virtual || last >= before || !absent && before-last <= l.cfg.AllocationTTL {
 			continue
 		}
@@ -156,6 +172,26 @@ func (l *Ledger) advance(n *node, at int64) {
 	if at-before > l.cfg.AllocationTTL {
 		n.run = at
 	}
+}
+
+// replaced reports whether a board that the newest complete snapshot of the node does not list
+// has a successor: boards that are new since make up for all that are missing.
+func (n *node) replaced(b *board, newest int64) bool {
+	last := max(b.open, b.until)
+	if last >= newest {
+		return false
+	}
+	added, missing := 0, 0
+	for _, c := range n.boards {
+		switch listed := max(c.open, c.until) >= newest; {
+		case c.virtual, c.open == 0 && c.until == 0:
+		case !listed:
+			missing++
+		case c.since > last:
+			added++
+		}
+	}
+	return added >= missing
 }
 
 // miss credits the time up to a snapshot of the node that does not list the board. closed:
@@ -354,10 +390,10 @@ func (b *board) oldestPending() int64 {
 	return oldest
 }
 
-// physical is the number of boards that are known of.
+// physical is the number of boards that were listed before the newest snapshot.
 func (n *node) physical() (boards int64) {
 	for _, b := range n.boards {
-		if !b.virtual {
+		if !b.virtual && b.since < n.newest {
 			boards++
 		}
 	}

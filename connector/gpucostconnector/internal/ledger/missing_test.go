@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 // Every row of the table about missing data.
@@ -321,5 +322,40 @@ func TestModelThatIsKnownLater(t *testing.T) {
 			}
 			assert.Equal(t, tt.want, got)
 		})
+	}
+}
+
+// A board that is replaced is not unavailable beside its successor, and the node has as many
+// boards as before at every moment.
+func TestReplacedBoard(t *testing.T) {
+	for _, gap := range []int64{minute, 3 * minute, 20 * minute} {
+		for _, later := range []int64{0, hour} {
+			cfg := config()
+			counts := map[int64]bool{}
+			cfg.Price = func(of *Priced, at int64) Price {
+				counts[of.Boards] = true
+				return Price{prices.Rate{Nano: of.Boards, Per: 1}, prices.KindList, at + minute}
+			}
+			l := New(cfg, t0)
+			at := t0
+			run := func(until int64, ids ...string) {
+				for ; at < until; at += minute {
+					for _, id := range ids {
+						add(l, at, free(id, id, share.Whole))
+					}
+				}
+			}
+			run(t0+10*minute, "g0", "g1")
+			at += gap - minute
+			run(at+later, "g0") // the other one is missing for a while
+			run(at+2*hour, "new", "g0")
+			assert.Equal(t, map[int64]bool{2: true}, counts, "gap %d, later %d", gap, later)
+			assert.Equal(t, 2, l.Boards())
+			if later == 0 {
+				assert.Zero(t, rows(l)["(unavailable)"].Time)
+			} else {
+				assert.InDelta(t, later, rows(l)["(unavailable)"].Time+rows(l)["(unknown)"].Time, float64(gap+2*minute))
+			}
+		}
 	}
 }

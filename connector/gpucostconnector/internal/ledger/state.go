@@ -173,6 +173,7 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 	b.virtual, b.absent = r.flag(), r.flag()
 	r.num(&b.missing, &b.first, &b.until)
 	b.until += b.first
+	b.since = b.first
 	for s := range b.states {
 		r.num(&b.states[s])
 	}
