@@ -100,7 +100,8 @@ func squeezed(out string) (all []string) {
 
 func TestCostTable(t *testing.T) {
 	l := newLedger()
-	l.budgets = []consoleapi.CostBudget{{Name: "ml", Kind: "cost", Used: ref(json.Number("5.9")), Limit: ref(json.Number("4")), Ratio: ref(1.475)}}
+	l.budgets = []consoleapi.CostBudget{{Name: "ml", Kind: "cost", Used: ref(json.Number("5.9")), Limit: ref(json.Number("4")), Ratio: ref(1.475),
+		Start: ref(time.Date(2026, 2, 28, 23, 0, 0, 0, time.UTC)), End: ref(time.Date(2026, 3, 31, 22, 0, 0, 0, time.UTC))}}
 	url := open(t, l)
 	code, out, errOut := ask("cost", "--endpoint", url, "--since", "7d")
 	require.Equal(t, exitOK, code, errOut)
@@ -114,7 +115,7 @@ func TestCostTable(t *testing.T) {
 		"- unknown 0.00 - - 0.00 0.00 - - -",
 		"- fleet 8.00 1.50 0.00 23.60 0.00 - - -",
 		"",
-		"Budget ml: 148 % used, 5.90 of 4.00 USD, EXCEEDED",
+		"Budget ml: 148 % used, 5.90 of 4.00 USD, 2026-02-28 23:00 to 2026-03-31 22:00 UTC, EXCEEDED",
 	}, squeezed(out))
 	assert.Contains(t, l.asked[0], "since=7d")
 	assert.Len(t, l.asked, 3, "pages")

@@ -31,9 +31,17 @@ import (
 type usageStore struct {
 	fakeStore
 	rows    []usage.Row
+	limits  model.Vector // of budgets
 	arrived time.Time
 	fail    error
 	wait    chan struct{} // until it is closed; nil: do not
+}
+
+func (s *usageStore) Instant(ctx context.Context, query string, at time.Time) (*store.Result, error) {
+	if result, err := s.fakeStore.Instant(ctx, query, at); err != nil || query != queries.BudgetLimits(queries.All) {
+		return result, err
+	}
+	return &store.Result{Value: s.limits}, nil
 }
 
 func (s *usageStore) QueryUsage(ctx context.Context, q store.UsageQuery, each func(*usage.Row)) error {
@@ -243,6 +251,35 @@ func TestCostWithoutUsage(t *testing.T) {
 	answer := serveAPI(t, s, costNow, nil).get("cost", nil)
 	assert.Equal(t, http.StatusBadGateway, answer.status)
 	assert.Equal(t, consoleapi.UpstreamTimeout, reasonOf(t, answer).Reason)
+}
+
+// The limit of a budget comes with what it is of, also while nothing is known to be used.
+func TestBudgets(t *testing.T) {
+	s := costStore()
+	at := func(name, kind string, value float64, more ...model.LabelValue) *model.Sample {
+		m := model.Metric{queries.Budget: model.LabelValue(name), queries.BudgetKind: model.LabelValue(kind)}
+		for i, label := range []model.LabelName{queries.Tenant, queries.BudgetPeriod, queries.BudgetTimezone, "source"}[:len(more)] {
+			if more[i] != "" {
+				m[label] = more[i]
+			}
+		}
+		return &model.Sample{Metric: m, Value: model.SampleValue(value)}
+	}
+	s.value = model.Vector{at("ml", "cost", 1.1), at("fleet", "hours", 0.25), at("old", "cost", 0.4), at("moved", "cost", 0.5)}
+	s.limits = model.Vector{
+		at("ml", "cost", 5000.3, "ml-*", "month", "Europe/Berlin", "a"), at("ml", "cost", 5000.3, "ml-*", "month", "Europe/Berlin", "b"),
+		at("fleet", "hours", 720*3600, "", "day", "UTC"), at("unpriced", "cost", 7, "x", "year", "Mars"),
+		at("moved", "cost", 5, "a", "day", "UTC"), at("moved", "cost", 5, "b", "day", "UTC"),
+	}
+	got, err := json.Marshal(ok[consoleapi.CostAnswer](serveAPI(t, s, costNow, nil), "cost", nil).Budgets)
+	require.NoError(t, err)
+	assert.JSONEq(t, `[
+		{"name":"fleet","kind":"hours","tenant":null,"used":180,"limit":720,"ratio":0.25,"start":"2026-03-04T00:00:00Z","end":"2026-03-05T00:00:00Z"},
+		{"name":"ml","kind":"cost","tenant":"ml-*","used":5500.33,"limit":5000.3,"ratio":1.1,"start":"2026-02-28T23:00:00Z","end":"2026-03-31T22:00:00Z"},
+		{"name":"moved","kind":"cost","tenant":null,"used":null,"limit":null,"ratio":0.5,"start":null,"end":null},
+		{"name":"old","kind":"cost","tenant":null,"used":null,"limit":null,"ratio":0.4,"start":null,"end":null},
+		{"name":"unpriced","kind":"cost","tenant":"x","used":null,"limit":7,"ratio":null,"start":null,"end":null}
+	]`, string(got))
 }
 
 func TestCostParametersThatAreRefused(t *testing.T) {

@@ -89,6 +89,9 @@ const (
 	GPUNodePool      = "gpu.node.pool"
 	GPUBudgetName    = "gpu.budget.name"
 	GPUBudgetKind    = "gpu.budget.kind" // cost or hours
+	// GPUBudgetPeriod is day, week or month, and GPUBudgetTimezone where these begin at midnight.
+	GPUBudgetPeriod   = "gpu.budget.period"
+	GPUBudgetTimezone = "gpu.budget.timezone" // as in the IANA database
 	// NodeLabelPrefix begins the attributes that are labels of a node.
 	NodeLabelPrefix = "node.label."
 )

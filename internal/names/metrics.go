@@ -127,6 +127,8 @@ var (
 
 // Prices and budgets, from gpu_cost.
 var (
-	GPUPrice   = Metric{"gpu.price", "{currency}/h", Gauge, "Price of a whole GPU that holds now; absent where it is not known."}
-	BudgetUsed = Metric{"gpu.budget.used", "1", Gauge, "Used part of a budget in the running period; above 1 once it is exceeded."}
+	GPUPrice        = Metric{"gpu.price", "{currency}/h", Gauge, "Price of a whole GPU that holds now; absent where it is not known."}
+	BudgetUsed      = Metric{"gpu.budget.used", "1", Gauge, "Used part of a budget in the running period; above 1 once it is exceeded."}
+	BudgetLimitCost = Metric{"gpu.budget.limit.cost", "{currency}", Gauge, "What a budget of money allows in a period."}
+	BudgetLimitTime = Metric{"gpu.budget.limit.time", "s", Gauge, "What a budget of hours allows in a period, in seconds of a whole GPU."}
 )

@@ -56,6 +56,8 @@ func TestPrometheus(t *testing.T) {
 		"gpu_capacity_time_seconds_total":             CapacityTime,
 		"gpu_price_per_hour":                          GPUPrice,
 		"gpu_budget_used_ratio":                       BudgetUsed,
+		"gpu_budget_limit_cost":                       BudgetLimitCost,
+		"gpu_budget_limit_time_seconds":               BudgetLimitTime,
 	} {
 		assert.Equal(t, want, m.Prometheus())
 	}

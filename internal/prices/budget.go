@@ -122,6 +122,22 @@ func (b *Budget) Period(at time.Time) (start, end time.Time) {
 	return midnight(day), midnight(day + 1)
 }
 
+// Every returns how long a period is, and the time zone in which it begins at midnight.
+func (b *Budget) Every() (period, timezone string) { return b.period, b.zone.String() }
+
+// PeriodAt returns the period that a time is in, as Budget.Period does; ok is false where
+// there is no such period or time zone.
+func PeriodAt(period, timezone string, at time.Time) (start, end time.Time, ok bool) {
+	b := Budget{period: period}
+	ok = true
+	b.read(&BudgetConfig{Hours: "1", Period: period, Timezone: timezone}, func(string, string, ...any) { ok = false })
+	if !ok {
+		return time.Time{}, time.Time{}, false
+	}
+	start, end = b.Period(at)
+	return start, end, true
+}
+
 // Used is how much of the budget is: 1 is all.
 func (b *Budget) Used(cost Money, ms int64) float64 {
 	if b.Cost > 0 {

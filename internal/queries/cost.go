@@ -28,6 +28,8 @@ var (
 	CapacityEnergy  = names.CapacityEnergy.Prometheus()
 	Price           = names.GPUPrice.Prometheus()
 	BudgetUsed      = names.BudgetUsed.Prometheus()
+	BudgetLimitCost = names.BudgetLimitCost.Prometheus()
+	BudgetLimitTime = names.BudgetLimitTime.Prometheus()
 
 	inferencePrefill = names.InferencePrefillTime.Prometheus()
 	inferenceDecode  = names.InferenceDecodeTime.Prometheus()
@@ -44,6 +46,9 @@ const (
 	Region        = "cloud_region"
 	Budget        = "gpu_budget_name"
 	BudgetKind    = "gpu_budget_kind"
+
+	BudgetPeriod   = "gpu_budget_period"
+	BudgetTimezone = "gpu_budget_timezone"
 )
 
 // OfMoney are amounts of money of every service: amounts of two currencies are never added.
@@ -148,6 +153,12 @@ func (w Whole) TokensPerJouleHeld() string {
 // BudgetsUsed asks how much of each budget is used, at most one sample each.
 func BudgetsUsed(s Selector) string {
 	return "max" + by(Budget, BudgetKind) + "(" + of(BudgetUsed, s) + ")"
+}
+
+// BudgetLimits asks what each budget allows, of money or in seconds, a sample for each
+// source that reports it.
+func BudgetLimits(s Selector) string {
+	return of(BudgetLimitCost, s) + " or " + of(BudgetLimitTime, s)
 }
 
 // CapacityStates are the states of a board, the held one first.

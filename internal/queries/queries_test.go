@@ -35,6 +35,7 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 		RequestState: names.InferenceState, Outcome: names.InferenceOutcome, CacheTier: names.InferenceCacheTier,
 		Tenant: names.GPUTenant, Currency: names.GPUCostCurrency, EnergyBasis: names.GPUEnergyBasis, CapacityState: names.GPUCapacityState,
 		CapacityType: names.GPUCapacityType, HostType: names.HostType, Region: names.CloudRegion, Budget: names.GPUBudgetName, BudgetKind: names.GPUBudgetKind,
+		BudgetPeriod: names.GPUBudgetPeriod, BudgetTimezone: names.GPUBudgetTimezone,
 		EngineRank: names.InferenceEngineRank, FinishReason: names.InferenceFinish,
 	} {
 		label, err := namer.Build(attribute)
@@ -85,7 +86,7 @@ func everyQuery(s Selector) map[string]string {
 	}
 	maps.Copy(all, map[string]string{
 		"UsedRatio": UsedRatio(s, CostWindow), "TokensPerJouleHeld": whole.TokensPerJouleHeld(), "UnknownRatio": UnknownRatio("1d", Cluster),
-		"BudgetsUsed": BudgetsUsed(s),
+		"BudgetsUsed": BudgetsUsed(s), "BudgetLimits": BudgetLimits(s),
 	})
 	for _, f := range InferenceFigures {
 		all[f.Name] = f.Service(Whole{Where: s, Over: InferenceWindow})

@@ -22,8 +22,9 @@ type demoCost struct {
 	}
 	Total   struct{ Time, Unpriced, Cost float64 }
 	Budgets []struct {
-		Name  string
-		Ratio float64
+		Name               string
+		Ratio, Used, Limit float64
+		Start, End         time.Time
 	}
 }
 
@@ -49,5 +50,8 @@ func judgeCost(t *testing.T, console string) {
 	assert.Positive(t, report.Total.Cost)
 	for _, b := range report.Budgets {
 		assert.Positive(t, b.Ratio, "%s is not used", b.Name)
+		assert.Equal(t, map[string]float64{"inference": 3, "training": 0.12, "fleet": 400}[b.Name], b.Limit, b.Name)
+		assert.InDelta(t, b.Ratio*b.Limit, b.Used, 1e-6, b.Name)
+		assert.Equal(t, 24*time.Hour, b.End.Sub(b.Start), b.Name)
 	}
 }

@@ -237,7 +237,7 @@ func budgets(a *consoleapi.CostAnswer) (all []string) {
 			text += fmt.Sprintf("%.0f %% used, %s of %s", *b.Ratio*100, decimals(b.Used, 1, 2), strings.TrimSpace(decimals(b.Limit, 1, 2)+" "+unit))
 		}
 		if b.Start != nil && b.End != nil {
-			text += fmt.Sprintf(", %s to %s", b.Start.Format(hour), b.End.Format(hour))
+			text += fmt.Sprintf(", %s to %s UTC", b.Start.UTC().Format(hour), b.End.UTC().Format(hour))
 		}
 		if Over(b) {
 			text += ", EXCEEDED"

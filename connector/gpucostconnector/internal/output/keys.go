@@ -126,10 +126,34 @@ func (budgetKey) series() []series { return budgetSeries }
 
 var budgetSeries = []series{{metric: &names.BudgetUsed}}
 
+// limitKey is a budget with what its limit is of.
+type limitKey struct {
+	budgetKey
+	tenant, period, timezone string
+}
+
+func (k limitKey) attributes() []attribute {
+	return append(k.budgetKey.attributes(), attribute{names.GPUTenant, k.tenant}, attribute{names.GPUBudgetPeriod, k.period}, attribute{names.GPUBudgetTimezone, k.timezone})
+}
+
+func (k limitKey) compare(l limitKey) int {
+	return cmp.Or(k.budgetKey.compare(l.budgetKey), cmp.Compare(k.tenant, l.tenant), cmp.Compare(k.period, l.period), cmp.Compare(k.timezone, l.timezone))
+}
+
+func (limitKey) series() []series { return limitSeries }
+
+// Numbers in limitSeries.
+const (
+	limitCost = iota
+	limitTime
+)
+
+var limitSeries = []series{limitCost: {metric: &names.BudgetLimitCost}, limitTime: {metric: &names.BudgetLimitTime}}
+
 // hasMoney reports whether the values of a metric are in the currency.
 func hasMoney(m *names.Metric) bool {
 	switch m {
-	case &names.UsageCost, &names.UsageIdleCost, &names.CapacityCost, &names.GPUPrice:
+	case &names.UsageCost, &names.UsageIdleCost, &names.CapacityCost, &names.GPUPrice, &names.BudgetLimitCost:
 		return true
 	}
 	return false

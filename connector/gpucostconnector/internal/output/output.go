@@ -36,6 +36,7 @@ type Metrics struct {
 	capacity group[capacityKey]
 	prices   group[Price]
 	budgets  group[budgetKey]
+	limits   group[limitKey]
 }
 
 // New returns a Metrics that has written nothing. kept are the totals that were restored:
@@ -56,6 +57,7 @@ func (m *Metrics) Write(b *Books, now pcommon.Timestamp, last bool) pmetric.Metr
 	write(&m.capacity, &w)
 	write(&m.prices, &w)
 	write(&m.budgets, &w)
+	write(&m.limits, &w)
 	return w.md
 }
 
@@ -66,6 +68,7 @@ func (m *Metrics) Accepted() {
 	m.capacity.accepted()
 	m.prices.accepted()
 	m.budgets.accepted()
+	m.limits.accepted()
 }
 
 // add adds up what belongs to each series.
@@ -74,6 +77,7 @@ func (m *Metrics) add(b *Books) {
 	m.capacity.begin()
 	m.prices.begin()
 	m.budgets.begin()
+	m.limits.begin()
 	for i := range b.Totals {
 		t := &b.Totals[i]
 		if t.Key.State == ledger.Held && !t.Retired {
@@ -93,13 +97,21 @@ func (m *Metrics) add(b *Books) {
 		m.prices.at(k).put(0, price)
 	}
 	for i := range b.Budgets {
-		if u := &b.Budgets[i]; u.Known {
-			kind := names.BudgetCost
-			if u.Budget.Hours > 0 {
-				kind = names.BudgetHours
-			}
-			m.budgets.at(budgetKey{u.Budget.Name, kind}).put(0, u.Ratio)
-		}
+		m.addBudget(&b.Budgets[i])
+	}
+}
+
+// addBudget adds the limit of a budget, and how much of it is used where that is known.
+func (m *Metrics) addBudget(u *budget.Used) {
+	k := limitKey{budgetKey: budgetKey{u.Budget.Name, names.BudgetCost}, tenant: u.Budget.Tenant}
+	k.period, k.timezone = u.Budget.Every()
+	limit, i := prices.Billionths(u.Budget.Cost).Float(), limitCost
+	if u.Budget.Hours > 0 {
+		k.kind, limit, i = names.BudgetHours, float64(u.Budget.Hours)/1e3, limitTime
+	}
+	m.limits.at(k).put(i, limit)
+	if u.Known {
+		m.budgets.at(k.budgetKey).put(0, u.Ratio)
 	}
 }
 

@@ -175,17 +175,24 @@ func TestFirstPointsAndEnds(t *testing.T) {
 }
 
 func TestPricesAndBudgets(t *testing.T) {
+	budgets, err := prices.NewBudgets([]prices.BudgetConfig{
+		{Name: "ml", Tenant: "ml-*", Cost: "5000.3", Period: prices.Month, Timezone: "Europe/Berlin"},
+		{Name: "fleet", Hours: "720", Period: prices.Day}, {Name: "unpriced", Cost: "5", Period: prices.Week},
+	})
+	require.NoError(t, err)
 	m := New("scope", "1", "EUR", nil)
 	b := &Books{Start: start, Prices: map[Price]float64{{Cluster: "c", Model: "H100", HostType: "h8", Capacity: "spot", Region: "r"}: 2.95}, Budgets: []budget.Used{
-		{Budget: prices.Budget{Name: "ml", Cost: 5}, Ratio: 1.5, Known: true},
-		{Budget: prices.Budget{Name: "fleet", Hours: 5}, Ratio: 0.25, Known: true},
-		{Budget: prices.Budget{Name: "unpriced", Cost: 5}},
+		{Budget: budgets[0], Ratio: 1.5, Known: true}, {Budget: budgets[1], Ratio: 0.25, Known: true}, {Budget: budgets[2]},
 	}}
 	price := "gpu.price{cloud.region=r,gpu.capacity.type=spot,gpu.cost.currency=EUR,host.type=h8,hw.model=H100,k8s.cluster.name=c}"
 	want := map[string]string{
 		price: "2.95",
 		"gpu.budget.used{gpu.budget.kind=cost,gpu.budget.name=ml}":     "1.5",
 		"gpu.budget.used{gpu.budget.kind=hours,gpu.budget.name=fleet}": "0.25",
+
+		"gpu.budget.limit.cost{gpu.budget.kind=cost,gpu.budget.name=ml,gpu.budget.period=month,gpu.budget.timezone=Europe/Berlin,gpu.cost.currency=EUR,gpu.tenant=ml-*}": "5000.3",
+		"gpu.budget.limit.cost{gpu.budget.kind=cost,gpu.budget.name=unpriced,gpu.budget.period=week,gpu.budget.timezone=UTC,gpu.cost.currency=EUR}":                      "5",
+		"gpu.budget.limit.time{gpu.budget.kind=hours,gpu.budget.name=fleet,gpu.budget.period=day,gpu.budget.timezone=UTC}":                                               "2.592e+06",
 	}
 	assert.Equal(t, want, shown(t, m.Write(b, now, false)))
 	m.Accepted()

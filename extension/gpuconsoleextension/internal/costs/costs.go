@@ -6,17 +6,12 @@
 package costs // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/costs"
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
-
-	"github.com/prometheus/common/model"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/costreport"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
@@ -78,26 +73,6 @@ func (q *Query) add(ctx context.Context, s store.UsageLog, b *costreport.Builder
 		return ErrTooManyLines
 	}
 	return err
-}
-
-// Budgets are those that gpu_cost reports, by name.
-func Budgets(ctx context.Context, s store.Querier, now time.Time) ([]consoleapi.CostBudget, error) {
-	result, err := s.Instant(ctx, queries.BudgetsUsed(queries.All), now)
-	if err != nil {
-		return nil, err
-	}
-	vector, _ := result.Value.(model.Vector)
-	budgets := make([]consoleapi.CostBudget, 0, len(vector))
-	for _, sample := range vector {
-		ratio := float64(sample.Value)
-		budgets = append(budgets, consoleapi.CostBudget{
-			Name: string(sample.Metric[queries.Budget]), Kind: string(sample.Metric[queries.BudgetKind]), Ratio: &ratio,
-		})
-	}
-	slices.SortFunc(budgets, func(a, b consoleapi.CostBudget) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
-	})
-	return budgets, nil
 }
 
 // Freshness is how current usage is: by when the newest rows arrived, and before any did

@@ -399,7 +399,9 @@ export interface components {
             name: string;
             /** @enum {string} */
             kind: "cost" | "hours";
+            /** @description A pattern; null: not known, or the whole fleet. */
             tenant: string | null;
+            /** @description Of the currency, or GPU hours. */
             used: number | null;
             limit: number | null;
             /** @description 1 is all of it. */
