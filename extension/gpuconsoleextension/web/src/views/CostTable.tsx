@@ -54,7 +54,7 @@ export function CostTable({ data, by, owners, at, outdated, grow }: { data: Cost
     ...(money ? [<Money line={line} unit={money} />, <Value value={owned(line) ? line.idle_cost : null} unit={money} title={!owned(line) || line.idle_cost === null ? why(line, unpriced(line)) : undefined} />] : []),
     ...(money && data.share_unheld ? [<Value value={line.shared_cost} unit={money} title={line.shared_cost === null ? "nothing is spread" : undefined} />] : []),
     <Value value={energyOf(line)} unit="J" title={energyOf(line) === null ? "no energy was reported" : undefined} />,
-    ...(carbon ? [<Value value={line.carbon} unit="g" title={line.carbon === null ? "the carbon intensity of a part is not known" : undefined} />] : []),
+    ...(carbon ? [<Value value={line.carbon} unit="g" title={line.carbon !== null ? undefined : energyOf(line) ? "the carbon intensity of a part is not known" : "there is no energy"} />] : []),
     <Notes line={line} money={money !== null} />,
   ];
   const groups = boards ? data.lines : data.lines.filter((l) => l.state === "held");
