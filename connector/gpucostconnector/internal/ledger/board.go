@@ -129,16 +129,6 @@ func (l *Ledger) move(b *board, p *Point) {
 	b.node.add(b)
 }
 
-func (n *node) add(b *board) {
-	n.layout++
-	n.boards = append(n.boards, b)
-}
-
-func (n *node) remove(b *board) {
-	n.layout++
-	n.boards = slices.DeleteFunc(n.boards, func(c *board) bool { return c == b })
-}
-
 // advance is called with every snapshot of a node. The boards that the one before did not
 // list for longer than a gap may last are unavailable up to that one.
 func (l *Ledger) advance(n *node, at int64) {
@@ -172,26 +162,6 @@ func (l *Ledger) advance(n *node, at int64) {
 	if at-before > l.cfg.AllocationTTL {
 		n.run = at
 	}
-}
-
-// replaced reports whether a board that the newest complete snapshot of the node does not list
-// has a successor: boards that are new since make up for all that are missing.
-func (n *node) replaced(b *board, newest int64) bool {
-	last := max(b.open, b.until)
-	if last >= newest {
-		return false
-	}
-	added, missing := 0, 0
-	for _, c := range n.boards {
-		switch listed := max(c.open, c.until) >= newest; {
-		case c.virtual, c.open == 0 && c.until == 0:
-		case !listed:
-			missing++
-		case c.since > last:
-			added++
-		}
-	}
-	return added >= missing
 }
 
 // miss credits the time up to a snapshot of the node that does not list the board. closed:
@@ -388,14 +358,4 @@ func (b *board) oldestPending() int64 {
 		}
 	}
 	return oldest
-}
-
-// physical is the number of boards that were listed before the newest snapshot.
-func (n *node) physical() (boards int64) {
-	for _, b := range n.boards {
-		if !b.virtual && b.since < n.newest {
-			boards++
-		}
-	}
-	return boards
 }

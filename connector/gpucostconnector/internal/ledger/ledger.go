@@ -151,20 +151,6 @@ type books struct {
 
 type nodeKey struct{ cluster, name string }
 
-// node is a node as its snapshots show it.
-type node struct {
-	key    nodeKey
-	boards []*board
-	newest int64  // time of its newest snapshot
-	run    int64  // the first snapshot since the last gap above the ttl
-	layout uint32 // changes with the number of boards, on which prices may depend
-	// unusable[0] is the newest report about the node that differs from the one before.
-	unusable [2]struct {
-		at int64
-		is bool
-	}
-}
-
 // New returns a Ledger without boards. start is the start time of its counters.
 func New(cfg Config, start int64) *Ledger {
 	accounts, _ := budget.New(cfg.Budgets, nil, start)
@@ -256,16 +242,6 @@ func (l *Ledger) node(cluster, name string) *node {
 		l.nodes[key] = n
 	}
 	return n
-}
-
-// usable reports whether parts without owner could have one at a time.
-func (n *node) usable(at int64) bool {
-	for _, u := range n.unusable {
-		if u.at <= at {
-			return !u.is
-		}
-	}
-	return true
 }
 
 // Empty reports that a node has no devices any more: its accounts are closed.
