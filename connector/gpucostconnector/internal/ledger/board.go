@@ -293,8 +293,7 @@ func (l *Ledger) seal(b *board) {
 	b.class, b.until, b.open, b.absent, b.restored = b.opened, b.open, 0, false, false
 }
 
-// unnamed reports whether what is open of a new board can be left out, as if its points had not
-// come, since telemetry may yet name the model, without which there is no price.
+// unnamed reports whether the open snapshot of a new board can be left out: its model, and price, may follow.
 func (l *Ledger) unnamed(b *board, at int64) bool {
 	return b.open != 0 && b.until == b.first && !b.virtual && !b.restored && at-b.until <= l.cfg.AllocationTTL/2 &&
 		b.class.Model == "" && b.opened.Model == "" && b.next == nil && b.matched == len(b.current.points())
