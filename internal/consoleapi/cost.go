@@ -92,8 +92,8 @@ type CostLine struct {
 	// taken. Null where nothing is spread.
 	SharedCost *json.Number `json:"shared_cost"`
 	Unpriced   json.Number  `json:"unpriced"` // seconds without a price
-	Energy     CostEnergy   `json:"energy"`
-	Carbon     *json.Number `json:"carbon"` // null: the intensity of a part is not known
+	Energy     *CostEnergy  `json:"energy"`   // null: none was measured
+	Carbon     *json.Number `json:"carbon"`   // null: the intensity of a part is not known
 
 	Open         bool `json:"open"`          // an hour of it is not closed: the amounts grow
 	UnknownHours bool `json:"unknown_hours"` // an hour of its period has more than 1 % unknown
@@ -129,7 +129,7 @@ type CostPrice struct {
 	Kind     string `json:"kind"` // list or contracted
 }
 
-// CostEnergy is energy by how it was computed. Nothing in all three is no measurement.
+// CostEnergy is energy by how it was computed.
 type CostEnergy struct {
 	Board      json.Number `json:"board"`      // the counter of a board that was held whole
 	Share      json.Number `json:"share"`      // a share of the counter

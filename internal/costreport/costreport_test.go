@@ -155,6 +155,7 @@ func TestAbsentIsNotZero(t *testing.T) {
 	assert.Equal(t, json.Number("2057.143"), *line("c").Unmeasured)
 	assert.Equal(t, json.Number("130.285714"), *line("c").Carbon)
 	assert.Nil(t, line("a").Carbon)
+	assert.Nil(t, line("a").Energy)
 	assert.Equal(t, json.Number("0"), *line("a").Idle)
 	free := out.Lines[4]
 	assert.Equal(t, "free", *free.State)

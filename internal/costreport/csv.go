@@ -130,10 +130,10 @@ func number(name string, of func(*consoleapi.CostLine) *json.Number) csvColumn {
 // energy is empty where none was measured.
 func energy(name string, of func(*consoleapi.CostEnergy) json.Number) csvColumn {
 	return csvColumn{name, func(l *consoleapi.CostLine) string {
-		if l.Energy == (consoleapi.CostEnergy{Board: "0", Share: "0", Integrated: "0"}) {
+		if l.Energy == nil {
 			return ""
 		}
-		return of(&l.Energy).String()
+		return of(l.Energy).String()
 	}}
 }
 

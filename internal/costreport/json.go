@@ -38,11 +38,13 @@ func (r *Report) line(l *Line) consoleapi.CostLine {
 	out := consoleapi.CostLine{
 		Start: instant(l.Start), End: instant(l.End), State: known(l.State), Others: l.Others,
 		Time: thousandths(l.Time), Unplaced: thousandths(l.Unplaced), Unpriced: thousandths(l.Unpriced()),
-		Energy: consoleapi.CostEnergy{Board: thousandths(l.Energy[0]), Share: thousandths(l.Energy[1]), Integrated: thousandths(l.Energy[2])},
-		Open:   l.Open, UnknownHours: l.Marks.UnknownHours, Contested: l.Contested, BoardMetered: l.BoardMetered, Estimated: l.Estimated,
+		Open: l.Open, UnknownHours: l.Marks.UnknownHours, Contested: l.Contested, BoardMetered: l.BoardMetered, Estimated: l.Estimated,
 	}
 	if !l.Others && l.State != "" {
 		out.Group = r.group(l)
+	}
+	if l.AllEnergy() > 0 || l.Time == 0 { // boards without work burn power too
+		out.Energy = &consoleapi.CostEnergy{Board: thousandths(l.Energy[0]), Share: thousandths(l.Energy[1]), Integrated: thousandths(l.Energy[2])}
 	}
 	number := func(n json.Number) *json.Number { return &n }
 	if l.Held > 0 {

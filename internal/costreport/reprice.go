@@ -97,13 +97,17 @@ func Row(l *consoleapi.CostLine, step Step) (usage.Row, error) {
 		r.Currency, r.RateNano, r.RatePer, r.Kind = p.Currency, p.Nano, p.Per, p.Kind
 	}
 	r.Carbon = -1
+	energy := consoleapi.CostEnergy{Board: "0", Share: "0", Integrated: "0"}
+	if l.Energy != nil {
+		energy = *l.Energy
+	}
 	for _, n := range []struct {
 		from   *json.Number
 		to     *int64
 		digits int
 	}{
 		{&l.Time, &r.Time, 3}, {l.Used, &r.Used, 3}, {l.Idle, &r.Idle, 3}, {l.Unmeasured, &r.Unmeasured, 3}, {&l.Unplaced, &r.Unplaced, 3},
-		{&l.Energy.Board, &r.Energy[0], 3}, {&l.Energy.Share, &r.Energy[1], 3}, {&l.Energy.Integrated, &r.Energy[2], 3}, {l.Carbon, &r.Carbon, 6},
+		{&energy.Board, &r.Energy[0], 3}, {&energy.Share, &r.Energy[1], 3}, {&energy.Integrated, &r.Energy[2], 3}, {l.Carbon, &r.Carbon, 6},
 	} {
 		if n.from == nil {
 			continue

@@ -106,15 +106,14 @@ func cells(a *consoleapi.CostAnswer, l *consoleapi.CostLine, columns []group) (a
 	if a.ShareUnheld {
 		all = append(all, decimals(sum(l.Cost, l.SharedCost), 1, 2))
 	}
-	return append(all, kilowattHours(&l.Energy), decimals(l.Carbon, 1000, 2), marks(l))
+	return append(all, kilowattHours(l.Energy), decimals(l.Carbon, 1000, 2), marks(l))
 }
 
 func kilowattHours(e *consoleapi.CostEnergy) string {
-	joules := float(&e.Board) + float(&e.Share) + float(&e.Integrated)
-	if joules == 0 {
-		return none // it was not measured: boards that do nothing burn power too
+	if e == nil {
+		return none
 	}
-	return strconv.FormatFloat(joules/3.6e6, 'f', 2, 64)
+	return strconv.FormatFloat((float(&e.Board)+float(&e.Share)+float(&e.Integrated))/3.6e6, 'f', 2, 64)
 }
 
 func period(step string, l *consoleapi.CostLine) string {

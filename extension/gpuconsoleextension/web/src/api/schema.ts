@@ -337,7 +337,8 @@ export interface components {
             shared_cost: number | null;
             /** @description Seconds without a price. */
             unpriced: number;
-            energy: components["schemas"]["CostEnergy"];
+            /** @description null: none was measured. */
+            energy: components["schemas"]["CostEnergy"] | null;
             /** @description null: the intensity of a part is not known. */
             carbon: number | null;
             /** @description An hour of it is not closed: the amounts grow. */

@@ -7,10 +7,9 @@ import { Tag } from "../parts/notices";
 import { type Column, Row, Table } from "../parts/table";
 import { Meter, Name, Value } from "../parts/values";
 
-/** Joules of every basis; null where nothing was reported. */
-export function energyOf({ energy: e, time }: CostLine): number | null {
-  const sum = e.board + e.share + e.integrated;
-  return sum > 0 || time === 0 ? sum : null;
+/** Joules of every basis; null where none were measured. */
+export function energyOf({ energy: e }: CostLine): number | null {
+  return e && e.board + e.share + e.integrated;
 }
 
 const stateNames: Record<string, string> = {
