@@ -189,7 +189,8 @@ func (p *parameters) cost(now time.Time) *costQuestion {
 		q.Top = p.whole("top", costreport.MaxTop)
 	}
 	q.From, q.To = p.span(now)
-	q.Match, q.Owned = p.rows(), p.has("tenant") || p.has("namespace")
+	q.Match, q.Owners = p.rows()
+	q.Owned = q.Owners != nil
 	q.limit, q.after = p.limited(mostCostLines, ""), p.cursor()
 	switch {
 	case q.ShareUnheld && q.Owned:
@@ -205,17 +206,19 @@ func (p *parameters) cost(now time.Time) *costQuestion {
 }
 
 // rows selects rows by cluster, and owners by tenant and namespace: then nothing that has
-// no owner is selected.
-func (p *parameters) rows() func(*usage.Key) bool {
+// no owner has a line.
+func (p *parameters) rows() (match, owners func(*usage.Key) bool) {
 	cluster, tenant, namespace := p.text("cluster", usage.MaxText), p.text("tenant", usage.MaxText), p.text("namespace", usage.MaxText)
 	byCluster, byTenant, byNamespace := p.has("cluster"), p.has("tenant"), p.has("namespace")
-	if !byCluster && !byTenant && !byNamespace {
-		return nil
+	if byCluster {
+		match = func(k *usage.Key) bool { return k.Cluster == cluster }
 	}
-	return func(k *usage.Key) bool {
-		return (!byCluster || k.Cluster == cluster) && (!byTenant || k.Tenant == tenant) && (!byNamespace || k.Namespace == namespace) &&
-			(k.State == usage.Held || !byTenant && !byNamespace)
+	if byTenant || byNamespace {
+		owners = func(k *usage.Key) bool {
+			return k.State == usage.Held && (!byTenant || k.Tenant == tenant) && (!byNamespace || k.Namespace == namespace)
+		}
 	}
+	return match, owners
 }
 
 var sinceForm = regexp.MustCompile(`^([1-9][0-9]{0,3})([hdw])$`)

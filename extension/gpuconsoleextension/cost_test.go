@@ -348,3 +348,18 @@ func TestReportsWaitForEachOther(t *testing.T) {
 		assert.Equal(t, http.StatusOK, c.query("cost", "format=csv").status)
 	})
 }
+
+// How much of an hour is unknown is of the fleet, whose lines a report has or not.
+func TestUnknownHoursOfAReportOfOneTenant(t *testing.T) {
+	s := costStore()
+	unknown := s.rows[2]
+	unknown.State = usage.Unknown
+	s.rows = append(s.rows[:3:3], append([]usage.Row{unknown}, s.rows[3:]...)...)
+	got := ok[consoleapi.CostAnswer](serveAPI(t, s, costNow, nil), "cost", values("tenant", "team-a", "since", "24h", "step", "hour"))
+	require.Len(t, got.Lines, 10)
+	for i, l := range got.Lines {
+		assert.Equal(t, i == 0, l.UnknownHours, l.Start)
+		assert.Equal(t, "team-a", *l.Group.Tenant)
+	}
+	assert.Equal(t, []time.Time{unknown.Hour}, got.UnknownHours)
+}

@@ -86,7 +86,7 @@ type CostLine struct {
 	Unplaced   json.Number  `json:"unplaced"`   // on boards that are not known; no part of Time
 	// Cost is null where a part of the time has no price. PricedCost is that of the rest.
 	Cost       *json.Number `json:"cost"`
-	IdleCost   *json.Number `json:"idle_cost"`
+	IdleCost   *json.Number `json:"idle_cost"`   // null: Cost or Idle is
 	PricedCost *json.Number `json:"priced_cost"` // null: none of the time has a price
 	// SharedCost is what is spread: of owners what they get, of the others, below 0, what is
 	// taken. Null where nothing is spread.

@@ -121,6 +121,7 @@ func (b *Builder) Add(r *usage.Row) {
 	if !b.wanted(r.Hour) {
 		return
 	}
+	b.See(r)
 	start, end := b.period(r.Hour, r.Day)
 	key := lineKey{start: start.UnixNano(), state: r.State}
 	if b.grouped(r.State) {
@@ -139,6 +140,14 @@ func (b *Builder) Add(r *usage.Row) {
 
 	if r.Carbon > 0 {
 		b.average, b.marginal = b.average || !r.Marginal, b.marginal || r.Marginal
+	}
+}
+
+// See notes a row of which the report has no line, since it is not of the owners that are
+// asked for: how much of an hour is unknown is of the whole fleet.
+func (b *Builder) See(r *usage.Row) {
+	if !b.wanted(r.Hour) {
+		return
 	}
 	s := b.spans[r.Hour.Unix()]
 	if s == nil {

@@ -57,7 +57,10 @@ func (r *Report) line(l *Line) consoleapi.CostLine {
 		out.PricedCost = number(json.Number(l.Cost.String()))
 	}
 	if r.Money(&l.Amounts) {
-		out.Cost, out.IdleCost = out.PricedCost, number(json.Number(l.IdleCost.String()))
+		out.Cost = out.PricedCost
+		if out.Idle != nil {
+			out.IdleCost = number(json.Number(l.IdleCost.String()))
+		}
 	}
 	if r.ShareUnheld && r.Currency != "" {
 		out.SharedCost = number(json.Number(l.Shared.String()))

@@ -26,8 +26,8 @@ var ErrTooManyLines = errors.New("the report has too many lines")
 // Query is what a report is of.
 type Query struct {
 	costreport.Options
-	// Match selects rows; nil selects all.
-	Match func(*usage.Key) bool
+	// Match selects rows, and Owners those of them that have lines; nil selects all.
+	Match, Owners func(*usage.Key) bool
 	// MaxLines is how many lines a report may have.
 	MaxLines int
 }
@@ -61,6 +61,10 @@ func (q *Query) add(ctx context.Context, s store.UsageLog, b *costreport.Builder
 	full := false
 	err := s.QueryUsage(ctx, store.UsageQuery{From: q.From.Truncate(time.Hour), To: q.To, Match: q.Match}, func(r *usage.Row) {
 		if full {
+			return
+		}
+		if q.Owners != nil && !q.Owners(&r.Key) {
+			b.See(r)
 			return
 		}
 		b.Add(r)

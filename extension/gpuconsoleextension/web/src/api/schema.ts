@@ -330,6 +330,7 @@ export interface components {
             unplaced: number;
             /** @description null: a part of the time has no price. */
             cost: number | null;
+            /** @description null: `cost` or `idle` is. */
             idle_cost: number | null;
             /** @description Of the part that has a price; null: there is none. */
             priced_cost: number | null;
