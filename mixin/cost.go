@@ -19,7 +19,7 @@ const (
 	recordTokenJoule = "namespace_service:tokens_per_joule:1h"
 )
 
-// costBasis is the label that tells the two bases of a cost apart.
+// costBasis is the label that distinguishes the two bases of a cost.
 const costBasis = "gpu_cost_basis"
 
 // costRecording is what services cost, and what a token of theirs does. gpu_cost counts;

@@ -260,9 +260,9 @@ func TestPricesImport(t *testing.T) {
 	assert.Equal(t, "list", rules[0].Source)
 
 	file := filepath.Join(t.TempDir(), "prices.yaml")
-	code, told, errOut := ask("prices", "import", "--format", "skypilot", "--date", "2026-05-01", "--source", "list", "-o", file, list)
+	code, message, errOut := ask("prices", "import", "--format", "skypilot", "--date", "2026-05-01", "--source", "list", "-o", file, list)
 	require.Equal(t, exitOK, code, errOut)
-	assert.Contains(t, told, strconv.Itoa(len(rules))+" rules")
+	assert.Contains(t, message, strconv.Itoa(len(rules))+" rules")
 	written, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Equal(t, out, string(written))

@@ -46,7 +46,7 @@ type books struct {
 	output.Books
 	rows  []usage.Row // of hours
 	state []byte
-	until int64 // all boards with points are accounted until then; 0: there are none
+	until int64 // all boards with points are accounted until then; 0: no board has
 }
 
 // flush stores the state and then emits what it contains: after a crash between the two no

@@ -17,7 +17,7 @@ import (
 const maxPricesFile = 16 << 20
 
 // book returns the price book and the table of intensities of the configuration; each is nil
-// where there is none.
+// where it is not configured.
 func (c *Config) book() (book *prices.Book, carbon *prices.Carbon, err error) {
 	rules := c.Prices
 	if c.PricesFile != "" {

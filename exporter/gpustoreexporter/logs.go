@@ -23,7 +23,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
-// logsExporter writes events, and rows of usage, which are none.
+// logsExporter writes events, and rows of usage apart from them.
 type logsExporter struct {
 	config    *Config
 	logger    *zap.Logger

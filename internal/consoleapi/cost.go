@@ -14,7 +14,7 @@ type CostAnswer struct {
 	CostReport
 	// Budgets are null where the metrics of the store cannot be read.
 	Budgets   []CostBudget `json:"budgets"`
-	Oldest    *time.Time   `json:"oldest"` // the first hour that is kept; null: there is none
+	Oldest    *time.Time   `json:"oldest"` // the first hour that is kept; null: nothing is kept
 	Newest    *time.Time   `json:"newest"`
 	LineCount int          `json:"line_count"` // of all pages
 	Next      *string      `json:"next"`

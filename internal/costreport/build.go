@@ -90,7 +90,7 @@ func (b *Builder) currency(r *usage.Row) int {
 	return i
 }
 
-// main is the place of the currency of the newest row with a price; -1: there is none.
+// main is the place of the currency of the newest row with a price; -1: no row has one.
 func (b *Builder) main() int {
 	found := -1
 	for i := range b.currencies {

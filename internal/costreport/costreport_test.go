@@ -132,7 +132,7 @@ func TestPartlyPriced(t *testing.T) {
 func TestIntensities(t *testing.T) {
 	rows := node()
 	for i := range rows {
-		rows[i].Carbon = int64(i) // of the first there is none
+		rows[i].Carbon = int64(i) // the first has 0
 	}
 	r := Build(rows, Options{By: ByTenant})
 	assert.Equal(t, []string{"average"}, r.Intensities)

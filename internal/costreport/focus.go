@@ -95,8 +95,8 @@ var focusColumns = []struct {
 var errFOCUS = errors.New("a report in columns of FOCUS is by row, and has all of its lines")
 
 // WriteFOCUS writes a report by row as CSV with the columns of FOCUS 1.2 and the allocation
-// columns of 1.3. It divides what boards cost, and is not a bill: what only an invoice can
-// tell is empty, though FOCUS wants it, and the file claims no conformance. Hours are
+// columns of 1.3. It divides what boards cost, and is not a bill: what only an invoice
+// contains is empty, though FOCUS wants it, and the file claims no conformance. Hours are
 // rounded to billionths; costs are exact.
 func WriteFOCUS(w io.Writer, r *Report) error {
 	if r.By != ByRow || r.Top != 0 {

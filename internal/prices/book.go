@@ -251,7 +251,7 @@ func isCurrency(text string) bool {
 }
 
 // At returns the price of a board at a time, by the first rule that matches and has a
-// version by then; why, where there is none. What is returned holds until Until, while the
+// version by then; why, where no rule does. What is returned holds until Until, while the
 // facts stay.
 func (b *Book) At(f *Facts, at time.Time) (p Price, why Why) {
 	why = NoRule

@@ -81,7 +81,7 @@ func (b *Book) Gauges() (names []string) {
 }
 
 // Observe notes what a gauge reports as the price of a GPU of a node for an hour. It returns
-// false for what is no price. That includes 0: nothing tells it from a price that is missing.
+// false for what is no price. That includes 0: it looks the same as a missing price.
 func (b *Book) Observe(name, cluster, node string, at time.Time, price float64) bool {
 	const most = 1e9
 	g := b.gauges[name]
@@ -89,11 +89,11 @@ func (b *Book) Observe(name, cluster, node string, at time.Time, price float64) 
 }
 
 // Gauge returns the name of the gauge that intensities are taken from, and the attribute that
-// has the region. It is empty where there is none.
+// has the region. It is empty without a gauge.
 func (c *Carbon) Gauge() (name, attribute string) { return c.from.Metric, c.from.Attribute }
 
 // Observe notes what the gauge reports as the intensity of a region. It returns false for what
-// is none.
+// cannot be one.
 func (c *Carbon) Observe(region string, at time.Time, gramsPerKWh float64) bool {
 	return gramsPerKWh >= 0 && gramsPerKWh <= maxGrams && region != "" && c.gauge.add(region, at, int64(math.Round(gramsPerKWh*1000)))
 }

@@ -239,7 +239,7 @@ func TestImportSkyPilot(t *testing.T) {
 		assert.InDelta(t, tt.want, got.Rate.Hour(), 1e-12, tt)
 	}
 	_, why := book.At(&Facts{HostType: "gpu-b200-sxm_8gpu-160vcpu-1792gb", Region: "eu-north1", Boards: 8}, day("2026-06-01"))
-	assert.Equal(t, NoRule, why, "a price of another region is none")
+	assert.Equal(t, NoRule, why, "a price of another region does not count")
 	for text, want := range map[string]string{
 		"":      "no header",
 		"a,b\n": "no column InstanceType",

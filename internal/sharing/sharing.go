@@ -121,7 +121,7 @@ func Names() []string {
 	return names
 }
 
-// Named is the scheduler of a name; nil: there is none.
+// Named is the scheduler of a name; nil for an unknown one.
 func Named(name string) *Scheduler {
 	i := slices.IndexFunc(schedulers, func(s *Scheduler) bool { return s.Name == name })
 	if i < 0 {

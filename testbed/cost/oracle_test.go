@@ -23,7 +23,7 @@ type oracle struct {
 	flush  time.Duration
 }
 
-// owned is the owner of a device at a poll. "" is none.
+// owned is the owner of a device at a poll. Empty: nothing owns it.
 type owned struct {
 	at      time.Time
 	service string

@@ -66,8 +66,8 @@ type node struct {
 	stateAt                 int64
 
 	at, before int64 // the newest snapshot of gpu.allocation, and the one before it
-	listed     int64 // the newest that listed devices, or reported that there are none
-	empty      bool  // the newest reported that there are none
+	listed     int64 // the newest that listed devices, or reported an empty node
+	empty      bool  // the newest reported an empty node
 	unresolved []unresolved
 	since      int64 // the first telemetry of its boards without gpu.allocation
 	seen       int64 // the newest

@@ -48,7 +48,7 @@ func (t *tenantKeys) of(attrs pcommon.Map, now int64) (tenant string, rank int) 
 	return tenant, rank
 }
 
-// invisible is true for what nothing is left of in a name: a tenant of that alone is none.
+// invisible is true for what is removed from names: a tenant of that alone is absent.
 func invisible(r rune) bool { return unicode.IsSpace(r) || safetext.IsHidden(r) }
 
 func (t *tenantKeys) unused(now int64) (keys []string) {

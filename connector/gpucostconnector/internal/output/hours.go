@@ -18,7 +18,7 @@ import (
 type Hours struct {
 	Scope, Version, Currency string
 	// Carbon returns the kind of the carbon intensity of a region at a time, and whether there
-	// is one. nil: there is none.
+	// is one. nil: no intensity is known.
 	Carbon func(region string, at time.Time) (milligrams int64, kind string, ok bool)
 }
 

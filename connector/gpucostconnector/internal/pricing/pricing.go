@@ -115,7 +115,7 @@ type Gauge struct {
 	// Keys are the attributes of a point or its resource that have the node or the region; the
 	// first that is not empty decides.
 	Keys []string
-	// Observe notes a value. It returns false where it is none that can be used.
+	// Observe notes a value. It returns false for an unusable one.
 	Observe func(cluster, key string, at time.Time, value float64) bool
 }
 

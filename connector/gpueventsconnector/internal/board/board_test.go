@@ -57,7 +57,7 @@ func TestReasons(t *testing.T) {
 			w.see(page{errors: 0, "hw.energy": 500}, 0).xid(119).see(page{errors: 0, "hw.energy": 3}, 0)
 		}, "ok"},
 		"errors that fell are a reset": {func(w *watch) { w.see(page{errors: 2}, 0).xid(119).see(page{errors: 0}, 0) }, "ok"},
-		"errors that a person sets to zero are none": {func(w *watch) {
+		"errors that a person sets to zero are not a reset": {func(w *watch) {
 			w.see(page{errors: 2, "hw.energy": 500}, 0).xid(119).see(page{errors: 0, "hw.energy": 510}, 0)
 		}, "failed xid_reset → reset_gpu"},
 		"errors that fall with the energy are": {func(w *watch) {

@@ -82,7 +82,7 @@ func keyOf(m model.Metric) budgetKey {
 }
 
 // limitsOf returns the limits on which all sources of a budget agree. While a changed one
-// replaces another, or where two collectors have budgets of one name, there is none.
+// replaces another, or where two collectors have budgets of one name, the limit is absent.
 func limitsOf(vector model.Vector) map[budgetKey]limit {
 	limits, differs := map[budgetKey]limit{}, map[budgetKey]bool{}
 	for _, sample := range vector {

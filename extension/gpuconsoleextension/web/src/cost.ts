@@ -52,7 +52,7 @@ export function named(line: CostLine, by: Grouping): { name: string | null; why:
   return { name: name || null, why: absent[by], under };
 }
 
-/** A name that tells groups apart in a chart's legend. */
+/** A name that distinguishes groups in a chart's legend. */
 export function label(line: CostLine, by: Grouping): string {
   if (line.others) return "others";
   const { name, under } = named(line, by);

@@ -33,7 +33,7 @@ test("a choice that there is not is the first", () => {
 describe("the name of a group", () => {
   const l = line("2026-11-21T10:00:00Z", "held", { group: group({ cluster: "eu", namespace: "ml", service: "chat", tenant: "", capacity_type: "on_demand" }) });
   test("says where it is", () => expect(label(l, "service")).toBe("chat · ml · eu"));
-  test("is none where no key is known, and not an empty one", () => {
+  test("is absent where no key is known, and not an empty one", () => {
     expect(named(l, "tenant").name).toBeNull();
     expect(label(l, "tenant")).toBe("no tenant");
   });
@@ -63,7 +63,7 @@ describe("the stack", () => {
     expect(chart.series[1]!.values[hour(14)]).toBeNull();
     expect(seen(reading(chart, hour(12), null))).toBe("no price");
   });
-  test("tells the sum of a step, and one group of it", () => {
+  test("has the sum of a step, and one group of it", () => {
     expect(seen(reading(chart, hour(11), null))).toBe("6.50 USD");
     expect(seen(reading(chart, hour(11), "a"))).toBe("a: 2.00 USD of 6.50 USD");
     expect(seen(reading(chart, hour(14), "a"))).toBe("a: no price of 4.00 USD");
@@ -91,7 +91,7 @@ describe("the stack", () => {
     expect(spread.chart.series.map((s) => [s.name, s.values.at(-4)])).toEqual([["a", 3]]);
   });
   test("of days", () => expect(stack(answer(lines), "tenant", "cost", "day")!.grid).toMatchObject({ start: "2026-11-21T00:00:00.000Z", points: 1, step: 86_400 }));
-  test("of nothing is none", () => expect(stack(answer([]), "tenant", "cost", "hour")).toBeNull());
+  test("of nothing is null", () => expect(stack(answer([]), "tenant", "cost", "hour")).toBeNull());
 });
 
 test.each<[number, Unit, string]>([

@@ -18,7 +18,7 @@ import (
 )
 
 // shared looks for pods of the node of which a scheduler that shares boards has written what
-// they have, and whether gpu_allocation reads that. There is no result where there are none.
+// they have, and whether gpu_allocation reads that. Without such pods there is no result.
 func shared(ctx context.Context, env probe.Env, node string) []probe.Result {
 	configured, asks := map[string]bool{}, false
 	for _, c := range env.Config.Allocations() {

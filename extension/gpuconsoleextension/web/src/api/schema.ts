@@ -294,7 +294,7 @@ export interface components {
             budgets: components["schemas"]["CostBudget"][] | null;
             /**
              * Format: date-time
-             * @description The first hour or day that is kept; null: there is none.
+             * @description The first hour or day that is kept; null: nothing is.
              */
             oldest: string | null;
             /** Format: date-time */
@@ -332,7 +332,7 @@ export interface components {
             cost: number | null;
             /** @description null: `cost` or `idle` is. */
             idle_cost: number | null;
-            /** @description Of the part that has a price; null: there is none. */
+            /** @description Of the part that has a price; null: no part has. */
             priced_cost: number | null;
             /** @description What is spread: of owners what they get, of the others, below 0, what is taken. null: nothing is. */
             shared_cost: number | null;
@@ -370,7 +370,7 @@ export interface components {
             mig_profile: string | null;
             price: components["schemas"]["CostPrice"];
         };
-        /** @description The price of a GPU for an hour: billionths of the currency, divided by `per`; null: there is none, or the report is not grouped by it. */
+        /** @description The price of a GPU for an hour: billionths of the currency, divided by `per`; null: it is not known, or the report is not grouped by it. */
         CostPrice: {
             currency: string;
             /** Format: int64 */

@@ -53,10 +53,10 @@ export function ChartView({ title, chart, range, cursor, outdated, latest, line 
   const index = cursor.index.value;
   const at = index ?? range.points - 1;
   const when = at >= 0 ? new Date(Date.parse(range.start) + at * range.step * 1000) : null;
-  const told = reading(chart, index, focus ?? nearest.value, latest, line);
+  const value = reading(chart, index, focus ?? nearest.value, latest, line);
   const silent = gaps(chart.series.map((s) => fitted(s.values, range.points)), range.points).reduce((sum, [a, b]) => sum + b - a + 1, 0);
   const name = when ? (chart.stacked ? stepName(chart, range, at) : moment(when, new Date(range.end))) : "";
-  const sentence = when ? `${name}: ${told}` : "no data";
+  const sentence = when ? `${name}: ${value}` : "no data";
 
   const move = (event: KeyboardEvent) => {
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity }[event.key];
@@ -74,7 +74,7 @@ export function ChartView({ title, chart, range, cursor, outdated, latest, line 
         <h3>{title}</h3>
         <p class={index === null ? "reading" : "reading at-cursor"} data-reading>
           {when && <span class="reading-time">{index === null && !chart.stacked ? "latest" : name}</span>}{" "}
-          <span class="reading-value">{told}</span>
+          <span class="reading-value">{value}</span>
         </p>
       </header>
       <div
