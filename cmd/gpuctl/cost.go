@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"regexp"
@@ -30,8 +29,7 @@ const (
 	outputCSV   = "csv"
 	outputFOCUS = "focus"
 
-	costLines    = 5000     // of a page
-	maxPriceList = 16 << 20 // bytes
+	costLines = 5000 // of a page
 )
 
 const costLong = `GPU time, cost, energy and carbon dioxide of owners, of what has no owner (free,
@@ -296,14 +294,7 @@ func readPriceList(path string) ([]prices.RuleConfig, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxPriceList+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxPriceList {
-		return nil, fmt.Errorf("%s is larger than %d MiB", safetext.Strip(path, 200), maxPriceList>>20)
-	}
-	rules, err := prices.Parse(text)
+	rules, err := prices.Read(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", safetext.Strip(path, 200), err)
 	}

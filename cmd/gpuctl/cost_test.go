@@ -252,7 +252,7 @@ func TestPricesImport(t *testing.T) {
 	const list = "../../internal/prices/testdata/skypilot.csv"
 	code, out, errOut := ask("prices", "import", "--format", "skypilot", "--date", "2026-05-01", "--source", "list", list)
 	require.Equal(t, exitOK, code, errOut)
-	rules, err := prices.Parse([]byte(out))
+	rules, err := prices.Read(strings.NewReader(out))
 	require.NoError(t, err, "what is written is a list for gpu_cost")
 	_, err = prices.New("USD", rules)
 	require.NoError(t, err)

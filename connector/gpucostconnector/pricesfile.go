@@ -6,15 +6,11 @@ package gpucostconnector
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
-
-// maxPricesFile bounds a price list: tens of thousands of rules.
-const maxPricesFile = 16 << 20
 
 // book returns the price book and the table of intensities of the configuration; each is nil
 // where it is not configured.
@@ -51,14 +47,7 @@ func readPricesFile(path, currency string) ([]prices.RuleConfig, error) {
 	if err := private(info); err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(file, maxPricesFile+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(text) > maxPricesFile:
-		return nil, fmt.Errorf("it is larger than %d MiB: leave out the machines that are not used", maxPricesFile>>20)
-	}
-	rules, err := prices.Parse(text)
+	rules, err := prices.Read(file)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func TestPricesFileThatIsRefused(t *testing.T) {
 		{"- {gpu_hour: [" + secret + "]}", 0o600, "line 1: it is no list of rules"},
 		{"- {match: {hw.model: x}, gpu_hour: -" + secret + "}\n- {match: {hw.model: y}, instance_hour: " + secret + "}", 0o600, "rule 2: gpus: it cannot be used"},
 		{"- {match: {model: " + secret + "}, gpu_hour: 1}", 0o600, "rule 1: match::model: it cannot be used"},
-		{"#" + strings.Repeat(secret, maxPricesFile/len(secret)+1), 0o600, "it is larger than 16 MiB"},
+		{"#" + strings.Repeat(secret, 16<<20/len(secret)+1), 0o600, "it is larger than 16 MiB"},
 	} {
 		path := pricesFile(t, tt.text, tt.mode)
 		_, err := newWorld(t).tryBoot(func(cfg *Config) { cfg.PricesFile = path })

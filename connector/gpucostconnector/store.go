@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
 const (
@@ -92,14 +93,10 @@ func openStore(ctx context.Context, host component.Host, cfg *Config, id compone
 func (s *store) decode(state []byte, accounting ledger.Config) (*ledger.Ledger, error) {
 	encoded, same := bytes.CutPrefix(state, s.currency)
 	if !same {
-		if n := len(s.currency); len(state) > n && isCurrency(state[:n]) {
+		if n := len(s.currency); len(state) > n && prices.IsCurrency(string(state[:n])) {
 			return nil, fmt.Errorf("its amounts are in %s, and currency is %s now: nothing is converted", state[:n], s.currency)
 		}
 		return nil, ledger.ErrState
 	}
 	return ledger.Restore(accounting, encoded)
-}
-
-func isCurrency(text []byte) bool {
-	return len(bytes.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")) == 0
 }

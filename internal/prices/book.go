@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -115,7 +116,7 @@ var epoch = time.Unix(0, 0).UTC()
 func New(currency string, rules []RuleConfig) (*Book, error) {
 	b := &Book{Currency: currency, gauges: map[string]gauge{}}
 	var errs []error
-	if !isCurrency(currency) {
+	if !IsCurrency(currency) {
 		errs = append(errs, fmt.Errorf("currency: %q: write its three letters of ISO 4217, such as USD", currency))
 	}
 	for i := range rules {
@@ -149,23 +150,11 @@ func New(currency string, rules []RuleConfig) (*Book, error) {
 
 func (b *Book) group(match map[string]string) *group {
 	for i := range b.groups {
-		if same(b.groups[i].match, match) {
+		if maps.Equal(b.groups[i].match, match) {
 			return &b.groups[i]
 		}
 	}
 	return nil
-}
-
-func same(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
-		}
-	}
-	return true
 }
 
 // read checks a rule. refuse is called with every mistake.
@@ -175,7 +164,7 @@ func (r *RuleConfig) read(currency string, refuse func(key, format string, args 
 		ok = false
 		refuse(key, format, args...)
 	}
-	for _, key := range sortedKeys(r.Match) {
+	for _, key := range slices.Sorted(maps.Keys(r.Match)) {
 		if !slices.Contains(matchKeys, key) && (!strings.HasPrefix(key, nodeLabel) || key == nodeLabel) {
 			bad("match::"+key, "there is no such key: use %s, or node.label.<name>", strings.Join(matchKeys, ", "))
 		}
@@ -246,7 +235,8 @@ func parseFrom(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is no date: write it as 2026-05-01, or with a time as 2026-05-01T12:00:00Z", text)
 }
 
-func isCurrency(text string) bool {
+// IsCurrency reports whether a text has the form of a code of ISO 4217.
+func IsCurrency(text string) bool {
 	return len(text) == 3 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
@@ -363,15 +353,6 @@ func (f *Facts) value(key string) string {
 func glob(pattern, value string) bool {
 	ok, err := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), strings.ReplaceAll(value, "/", "\x00"))
 	return err == nil && ok
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 const maxGPUs = 1024

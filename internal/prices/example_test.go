@@ -18,9 +18,10 @@ const exampleList = "../../docs/examples/prices/list-prices.yaml"
 
 // The example is a list for gpu_cost, and every price of it has a day and a source.
 func TestExampleList(t *testing.T) {
-	text, err := os.ReadFile(exampleList)
+	list, err := os.Open(exampleList)
 	require.NoError(t, err)
-	rules, err := Parse(text)
+	defer list.Close()
+	rules, err := Read(list)
 	require.NoError(t, err)
 	book, err := New("USD", rules)
 	require.NoError(t, err)

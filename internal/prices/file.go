@@ -25,13 +25,23 @@ func (e *RuleError) Error() string { return fmt.Sprintf("prices::%d::%s: %s", e.
 
 var atLine = regexp.MustCompile(`line \d+`)
 
-// Parse reads the YAML text of a file with rules: a list, as it is under the key prices. A
-// price list may be confidential, so an error names the line and nothing of its content.
-func Parse(text []byte) ([]RuleConfig, error) {
+// maxFile bounds a file with rules, in bytes: tens of thousands of them.
+const maxFile = 16 << 20
+
+// Read reads a YAML file with rules: a list, as it is under the key prices. A price list may
+// be confidential, so an error names the line and nothing of its content.
+func Read(r io.Reader) ([]RuleConfig, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxFile:
+		return nil, fmt.Errorf("it is larger than %d MiB: leave out the machines that are not used", maxFile>>20)
+	}
 	var rules []RuleConfig
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
-	err := decoder.Decode(&rules)
+	err = decoder.Decode(&rules)
 	if err == nil {
 		err = wholeGPUs(text)
 	}
@@ -48,7 +58,7 @@ func Parse(text []byte) ([]RuleConfig, error) {
 	if where == "" {
 		where = "its YAML"
 	}
-	return nil, fmt.Errorf("%s: it is no list of rules with the keys match, gpu_hour, instance_hour, gpus, price_fraction, currency, valid_from, kind and source", where)
+	return nil, fmt.Errorf("%s: it is no list of rules with the keys match, gpu_hour, instance_hour, gpus, price_metric, price_fraction, currency, valid_from, kind and source", where)
 }
 
 // wholeGPUs refuses a number of GPUs that is not whole: the decoder cuts off its fraction.

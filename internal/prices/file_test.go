@@ -5,14 +5,16 @@ package prices
 
 import (
 	"errors"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-func TestParse(t *testing.T) {
-	rules, err := Parse([]byte("- match: {hw.model: \"*H100*\"}\n  instance_hour: 23.60\n  gpus: 8\n  valid_from: 2026-05-01\n- {match: {hw.model: \"*\"}, gpu_hour: \"1\"}\n"))
+func TestRead(t *testing.T) {
+	rules, err := Read(strings.NewReader("- match: {hw.model: \"*H100*\"}\n  instance_hour: 23.60\n  gpus: 8\n  valid_from: 2026-05-01\n- {match: {hw.model: \"*\"}, gpu_hour: \"1\"}\n"))
 	require.NoError(t, err)
 	assert.Equal(t, []RuleConfig{
 		{Match: map[string]string{MatchModel: "*H100*"}, InstanceHour: "23.60", GPUs: 8, ValidFrom: "2026-05-01"},
@@ -23,7 +25,7 @@ func TestParse(t *testing.T) {
 }
 
 // What is wrong is named by its line, and nothing of a price list is in an error.
-func TestParseShowsNothing(t *testing.T) {
+func TestReadShowsNothing(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                       "it has no rules",
 		"[]":                                     "it has no rules",
@@ -35,9 +37,14 @@ func TestParseShowsNothing(t *testing.T) {
 		"- {gpu_hour: \"1\"}\n---\n- 12345":      "more than one document",
 		"\x0012345":                              "its YAML: it is no list",
 	} {
-		_, err := Parse([]byte(text))
+		_, err := Read(strings.NewReader(text))
 		require.ErrorContains(t, err, want, text)
 		assert.NotContains(t, err.Error(), "12345")
+	}
+	_, err := Read(strings.NewReader("- 12345"))
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[RuleConfig]()) {
+		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		assert.ErrorContains(t, err, key)
 	}
 }
 

@@ -4,7 +4,9 @@
 package prices
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -73,12 +75,7 @@ func (g gauge) at(key string, at time.Time) (value int64, until time.Time, ok bo
 func nodeOf(cluster, node string) string { return cluster + "\x00" + node }
 
 // Gauges returns the names of the gauges that rules take prices from.
-func (b *Book) Gauges() (names []string) {
-	for name := range b.gauges {
-		names = append(names, name)
-	}
-	return names
-}
+func (b *Book) Gauges() []string { return slices.Collect(maps.Keys(b.gauges)) }
 
 // Observe notes what a gauge reports as the price of a GPU of a node for an hour. It returns
 // false for what is no price. That includes 0: it looks the same as a missing price.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"math"
 	"math/bits"
-	"strconv"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exact"
@@ -64,7 +63,7 @@ func ParseDecimal(text string) (int64, error) {
 			return 0, errDecimal
 		}
 	}
-	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", maxDigits/2-len(fraction)), 10, 64)
+	n, err := exact.ParseDecimal(text, maxDigits/2)
 	if err != nil {
 		return 0, errDecimal
 	}

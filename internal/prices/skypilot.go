@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -99,13 +100,6 @@ func count(text string) (int64, error) {
 }
 
 // quote returns the pattern that matches a text alone.
-func quote(text string) string {
-	quoted := make([]byte, 0, len(text))
-	for i := range len(text) {
-		if slices.Contains([]byte(`*?[\`), text[i]) {
-			quoted = append(quoted, '\\')
-		}
-		quoted = append(quoted, text[i])
-	}
-	return string(quoted)
-}
+func quote(text string) string { return quoted.Replace(text) }
+
+var quoted = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`)
