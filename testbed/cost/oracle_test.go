@@ -19,7 +19,7 @@ const unknownOwner = "(unknown)"
 // whole boards and for gaps that are shorter than those which may be bridged.
 type oracle struct {
 	polls  map[string][]owned // by device
-	meters map[string][]owned // utilizations
+	meters map[string][]owned // utilizations, without those before the first poll
 	flush  time.Duration
 }
 
@@ -50,8 +50,8 @@ func (o *oracle) given(md pmetric.Metrics, life int) {
 						device := points.Str(p.Attributes(), names.HwID)
 						o.polls[device] = append(o.polls[device], owned{at, points.Str(rm.Resource().Attributes(), names.ServiceName), life})
 					case names.GPUUtilization.Name:
-						if !p.Flags().NoRecordedValue() {
-							device := points.Str(rm.Resource().Attributes(), names.HwID)
+						device := points.Str(rm.Resource().Attributes(), names.HwID)
+						if !p.Flags().NoRecordedValue() && len(o.polls[device]) > 0 {
 							o.meters[device] = append(o.meters[device], owned{at: at, life: life})
 						}
 					}
