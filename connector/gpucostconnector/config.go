@@ -135,6 +135,8 @@ func (c *Config) Validate() error {
 	var errs []error
 	if _, err := prices.New(c.Currency, c.Prices); err != nil {
 		errs = append(errs, err)
+	} else if c.PricesFile != "" && len(c.Prices) == 0 {
+		errs = append(errs, c.validatePricesFile())
 	}
 	if len(c.Prices) > 0 && c.PricesFile != "" {
 		errs = append(errs, errors.New("prices_file: prices is set too: put the rules into one of them"))

@@ -92,7 +92,9 @@ func (w *world) tryBoot(change ...func(*Config)) (*bench, error) {
 	for _, c := range change {
 		c(cfg)
 	}
-	require.NoError(w.t, cfg.Validate())
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
 	b := &bench{world: w, tel: componenttest.NewTelemetry()}
 	set := connector.Settings{ID: component.NewID(metadata.Type), TelemetrySettings: b.tel.NewTelemetrySettings()}
 	var core zap.Option

@@ -6,6 +6,7 @@ package gpucostconnector
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -32,11 +33,32 @@ func (c *Config) book() (book *prices.Book, carbon *prices.Carbon, err error) {
 	return book, carbon, err
 }
 
-// readPricesFile reads rules that are kept apart from the configuration because they are
-// confidential: nothing of them is in an error, and so in no log.
-func readPricesFile(path, currency string) ([]prices.RuleConfig, error) {
-	file, err := os.Open(path)
+// validatePricesFile reports the mistakes in the file of prices. What cannot be read is left
+// to the start: others than the collector's user validate configurations too, and they do
+// so on other machines.
+func (c *Config) validatePricesFile() error {
+	file, err := openPricesFile(c.PricesFile)
+	switch {
+	case errors.Is(err, errIrregular):
+	case err != nil:
+		return nil
+	default:
+		defer file.Close()
+		_, err = readRules(file, c.Currency)
+	}
 	if err != nil {
+		return fmt.Errorf("prices_file: %s: %w", c.PricesFile, err)
+	}
+	return nil
+}
+
+// readPricesFile reads the file of prices, which others must not be able to read.
+func readPricesFile(path, currency string) ([]prices.RuleConfig, error) {
+	file, err := openPricesFile(path)
+	switch {
+	case errors.Is(err, errIrregular):
+		return nil, err
+	case err != nil:
 		return nil, errors.Join(errors.New("it cannot be read: check the path, and that the user of the collector may read it"), err)
 	}
 	defer file.Close()
@@ -47,6 +69,26 @@ func readPricesFile(path, currency string) ([]prices.RuleConfig, error) {
 	if err := private(info); err != nil {
 		return nil, err
 	}
+	return readRules(file, currency)
+}
+
+var errIrregular = errors.New("it is no regular file")
+
+// openPricesFile opens a regular file: a named pipe would wait for a writer.
+func openPricesFile(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errIrregular
+	}
+	return os.Open(path)
+}
+
+// readRules reads rules that are kept apart from the configuration because they are
+// confidential: nothing of them is in an error, and so in no log.
+func readRules(file io.Reader, currency string) ([]prices.RuleConfig, error) {
 	rules, err := prices.Read(file)
 	if err != nil {
 		return nil, err
@@ -59,9 +101,6 @@ func readPricesFile(path, currency string) ([]prices.RuleConfig, error) {
 
 // private refuses a file that others can read.
 func private(info fs.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return errors.New("it is no regular file")
-	}
 	if mode := info.Mode().Perm(); mode&notPrivate(info) != 0 {
 		return fmt.Errorf("it is readable or writable for others (mode %#o), and prices may be confidential: chmod 600", mode)
 	}

@@ -74,6 +74,34 @@ func TestPricesFileThatIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "prices_file: /nowhere/prices.yaml: it cannot be read: check the path")
 	_, err = newWorld(t).tryBoot(func(cfg *Config) { cfg.PricesFile = t.TempDir() })
 	require.ErrorContains(t, err, "it is no regular file")
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	_, err = newWorld(t).tryBoot(func(cfg *Config) { cfg.PricesFile = pipe })
+	require.ErrorContains(t, err, "it is no regular file")
+}
+
+// A configuration is validated before it is shipped, by others and elsewhere: what is in the
+// file counts there, and that it is missing, or readable for others, at the start alone.
+func TestPricesFileIsValidated(t *testing.T) {
+	good := "- {match: {hw.model: \"*\"}, gpu_hour: " + secret + "}\n"
+	for path, want := range map[string]string{
+		pricesFile(t, good, 0o600):                                "",
+		pricesFile(t, good, 0o644):                                "",
+		"/nowhere/prices.yaml":                                    "",
+		pricesFile(t, "- {gpu_hour: ["+secret+"]}", 0o600):        "line 1: it is no list of rules",
+		pricesFile(t, strings.Replace(good, "7", "-7", 1), 0o600): "rule 1: gpu_hour: it cannot be used",
+		t.TempDir(): "it is no regular file",
+	} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.PricesFile = path
+		err := cfg.Validate()
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "prices_file: "+path+": "+want)
+		assert.NotContains(t, err.Error(), secret)
+	}
 }
 
 // info is a file of a user.
