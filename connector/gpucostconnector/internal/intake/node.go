@@ -79,6 +79,7 @@ type facts struct{ hostType, region, capacity, pool, labels string }
 // board is what is known of a physical board.
 type board struct {
 	id     string
+	ref    ledger.Ref
 	node   *node
 	model  string
 	memory int64   // MiB; 0: not known

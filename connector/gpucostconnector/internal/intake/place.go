@@ -189,7 +189,7 @@ func (x *snapshots) add(n *node, b *board, i int, at int64, o *owner, state ledg
 	d := &b.parts[i]
 	x.fill(n, o, at)
 	p := &x.point
-	p.Board, p.Part, p.Class, p.Share = b.id, d.id, x.classOf(b), share.Whole
+	p.Board, p.Ref, p.Part, p.Class, p.Share = b.id, &b.ref, d.id, x.classOf(b), share.Whole
 	if o == nil {
 		p.State = state
 	}
@@ -255,7 +255,7 @@ func (x *snapshots) unnamed(n *node, b *board) {
 	}
 	x.fill(n, nil, n.at)
 	p := &x.point
-	p.Board, p.Part, p.Class, p.Share = b.id, b.id, x.classOf(b), share.Whole
+	p.Board, p.Ref, p.Part, p.Class, p.Share = b.id, &b.ref, b.id, x.classOf(b), share.Whole
 	p.State, p.Rest = ledger.Unknown, ledger.Unknown
 	x.ledger.Add(p)
 }

@@ -57,6 +57,9 @@ func (h *history) restart() {
 		h.t.Fatalf("seed %d: %v", h.seed, err)
 	}
 	h.l, h.energy = l, h.saved
+	for _, b := range h.boards {
+		b.ref = Ref{}
+	}
 	clear(h.first)
 	clear(h.until)
 	h.check()

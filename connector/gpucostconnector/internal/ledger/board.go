@@ -33,8 +33,24 @@ type Point struct {
 	// Virtual is true for what no board is known of: it counts as unplaced time of its
 	// owner, and not as capacity.
 	Virtual bool
+	Ref     *Ref // of Board; nil: the account is looked up
 	// Estimated is true where the share is only estimated.
 	Estimated bool
+}
+
+// Ref remembers the account of one board, so that it is not looked up for every point. The
+// zero Ref remembers none. It is of use with one Ledger only.
+type Ref struct{ account *board }
+
+// find returns the open account of a board, nil where there is none.
+func (l *Ledger) find(ref *Ref, id string) *board {
+	if ref == nil {
+		return l.boards[id]
+	}
+	if ref.account == nil || ref.account.closed {
+		ref.account = l.boards[id]
+	}
+	return ref.account
 }
 
 // board is the account of one board.
@@ -48,6 +64,7 @@ type board struct {
 	// restored: until is from before a restart, so a gap is never taken for granted.
 	restored bool
 	arrived  bool // a point has come since Behind
+	closed   bool // it is in no map any more
 
 	missing int64 // since when it is absent
 
@@ -68,7 +85,7 @@ type board struct {
 
 // Add reads a point.
 func (l *Ledger) Add(p *Point) {
-	b := l.boards[p.Board]
+	b := l.find(p.Ref, p.Board)
 	if b == nil {
 		if b = l.newBoard(p); b == nil {
 			return
@@ -84,7 +101,7 @@ func (l *Ledger) Add(p *Point) {
 	if p.Time > b.open {
 		l.move(b, p)
 		// First what the node has not listed until now, be it this board: its account may end.
-		if l.advance(b.node, p.Time); l.boards[b.id] != b {
+		if l.advance(b.node, p.Time); b.closed {
 			if b = l.newBoard(p); b == nil {
 				return
 			}
@@ -196,6 +213,7 @@ func (l *Ledger) close(b *board) {
 	l.ended[b.id] = max(l.ended[b.id], b.until)
 	b.node.remove(b)
 	delete(l.boards, b.id)
+	b.closed = true
 }
 
 // end moves the account of a board to the closed ones.

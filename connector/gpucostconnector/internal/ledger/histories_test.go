@@ -73,6 +73,7 @@ type history struct {
 // truth is a board as it is.
 type truth struct {
 	id     string
+	ref    Ref // of h.l
 	node   int
 	kind   int
 	parts  []Point
@@ -117,7 +118,7 @@ func (h *history) make(b *truth) {
 	b.parts = nil
 	add := func(id, profile string, of share.Fraction, replicas int, rest State) {
 		b.parts = append(b.parts, Point{
-			Cluster: "c", Board: b.id, Part: id, Class: h100, State: Free, Share: of, Profile: profile, Rest: rest, Replicas: replicas, Device: b.id,
+			Cluster: "c", Board: b.id, Ref: &b.ref, Part: id, Class: h100, State: Free, Share: of, Profile: profile, Rest: rest, Replicas: replicas, Device: b.id,
 		})
 	}
 	switch b.kind {
