@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/intake"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
@@ -22,11 +21,9 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/output"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/pricing"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/forward"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
-
-// logEvery is the time between two log lines about the same cause.
-const logEvery = 10 * time.Minute
 
 // gpuCost is the connector. Metrics are accounted for as they arrive; a goroutine stores and
 // emits the results, so that no metric waits for that. The lock covers what is read into,
@@ -35,15 +32,12 @@ type gpuCost struct {
 	cfg       *Config
 	set       connector.Settings
 	telemetry *metadata.TelemetryBuilder
-	logger    *zap.Logger // passes each message once in logEvery
+	logger    *zap.Logger // passes each message once in logonce.Every
 
 	metrics consumer.Metrics // nil: no pipeline takes metrics
 	logs    consumer.Logs    // nil: none takes the rows of hours
 
-	feeder   *port // the one that reads
-	started  sync.Once
-	startErr error
-	stopped  sync.Once
+	feeder *port // the one that reads
 
 	mu      sync.Mutex
 	ledger  *ledger.Ledger
@@ -79,9 +73,7 @@ func newConnector(cfg *Config, set connector.Settings) (*gpuCost, error) {
 	forwarding, stopForwarding := context.WithCancel(context.Background())
 	return &gpuCost{
 		cfg: cfg, set: set, telemetry: telemetry,
-		logger: set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-			return zapcore.NewSamplerWithOptions(core, logEvery, 1, 0)
-		})),
+		logger:     logonce.Logger(set.Logger),
 		forwarding: forwarding, stopForwarding: stopForwarding,
 		old:  map[string]bool{},
 		stop: make(chan struct{}),

@@ -357,5 +357,8 @@ func TestOutputsShareOne(t *testing.T) {
 	slices.Reverse(b.ports)
 	require.NoError(t, b.stop())
 	require.NoError(t, b.ports[0].Shutdown(context.Background()))
-	assert.Empty(t, shared.all)
+	again, err := newPort(b.ports[0].cfg, b.ports[0].set)
+	require.NoError(t, err)
+	assert.NotSame(t, b.ports[0].gpuCost, again.gpuCost)
+	require.NoError(t, again.Shutdown(context.Background()))
 }

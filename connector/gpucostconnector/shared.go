@@ -5,61 +5,44 @@ package gpucostconnector
 
 import (
 	"context"
-	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/sharedcomponent"
 )
 
 // The collector makes one connector for each kind of output of one configuration, and
 // gives each of them all metrics. They share one gpuCost, which reads them once.
-var shared = struct {
-	mu  sync.Mutex
-	all map[*Config]*gpuCost
-}{all: map[*Config]*gpuCost{}}
+var shared sharedcomponent.Map[*gpuCost]
 
 // port is the connector to the pipelines of one kind of output.
 type port struct {
 	*gpuCost
-	cfg *Config
+	shared *sharedcomponent.Shared[*gpuCost]
 }
 
 func newPort(cfg *Config, set connector.Settings) (*port, error) {
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	c := shared.all[cfg]
-	if c == nil {
-		var err error
-		if c, err = newConnector(cfg, set); err != nil {
-			return nil, err
-		}
-		shared.all[cfg] = c
+	s, err := shared.Get(cfg, func() (*gpuCost, error) { return newConnector(cfg, set) })
+	if err != nil {
+		return nil, err
 	}
-	p := &port{c, cfg}
-	if c.feeder == nil {
-		c.feeder = p
+	p := &port{s.Component, s}
+	if p.feeder == nil {
+		p.feeder = p
 	}
 	return p, nil
 }
 
 // Start starts what the outputs share, with the first of them.
 func (p *port) Start(ctx context.Context, host component.Host) error {
-	p.started.Do(func() { p.startErr = p.gpuCost.Start(ctx, host) })
-	return p.startErr
+	return p.shared.Start(ctx, host)
 }
 
 // Shutdown ends what the outputs share with the first of them: all metrics were read then,
 // and what follows each of them still runs.
-func (p *port) Shutdown(ctx context.Context) (err error) {
-	shared.mu.Lock()
-	if shared.all[p.cfg] == p.gpuCost {
-		delete(shared.all, p.cfg)
-	}
-	shared.mu.Unlock()
-	p.stopped.Do(func() { err = p.gpuCost.Shutdown(ctx) })
-	return err
-}
+func (p *port) Shutdown(ctx context.Context) error { return p.shared.Shutdown(ctx) }
 
 // ConsumeMetrics reads md, if it is this output that does.
 func (p *port) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {

@@ -20,7 +20,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/engine"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
@@ -29,10 +28,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/forward"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 )
-
-// logEvery is the time between two log lines about the same cause.
-const logEvery = 10 * time.Minute
 
 // tickEvery is the interval between checks for what is due.
 const tickEvery = time.Second
@@ -47,15 +44,12 @@ type gpuEvents struct {
 	health    *publisher    // nil: none takes the health of boards
 	version   string
 	telemetry *metadata.TelemetryBuilder
-	logger    *zap.Logger // passes each message once in logEvery
+	logger    *zap.Logger // passes each message once in logonce.Every
 	store     *store      // nil: the state is in memory alone
 
 	stateLogger *zap.Logger // passes everything
 
-	feeders  [inputs]*output // those that read
-	started  sync.Once
-	startErr error
-	stopped  sync.Once
+	feeders [inputs]*output // those that read
 
 	mu     sync.Mutex
 	engine *engine.Engine
@@ -87,10 +81,8 @@ func newConnector(cfg *Config, set connector.Settings) (*gpuEvents, error) {
 		id:             set.ID,
 		version:        set.BuildInfo.Version,
 		telemetry:      telemetry,
-		logger: set.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-			return zapcore.NewSamplerWithOptions(core, logEvery, 1, 0)
-		})),
-		stateLogger: set.Logger,
+		logger:         logonce.Logger(set.Logger),
+		stateLogger:    set.Logger,
 
 		engine: newEngine(cfg),
 		wake:   make(chan struct{}, 1),

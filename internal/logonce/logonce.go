@@ -7,6 +7,9 @@ package logonce // import "github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 import (
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 const (
@@ -85,4 +88,11 @@ func (c *Causes) note(cause string, now time.Time) bool {
 	}
 	c.logged[cause] = now
 	return true
+}
+
+// Logger returns a logger that passes a message once in Every, whatever its fields.
+func Logger(logger *zap.Logger) *zap.Logger {
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, Every, 1, 0)
+	}))
 }

@@ -6,9 +6,12 @@ package logonce
 import (
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // Each step asks for a cause at a time; both ways of asking are held to it.
@@ -59,4 +62,18 @@ func TestForget(t *testing.T) {
 	assert.True(t, c.Due("full", now))
 	c.Forget()
 	assert.True(t, c.Due("full", now), "the failure was over")
+}
+
+func TestLogger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := observer.New(zap.InfoLevel)
+		logger := Logger(zap.New(core))
+		for n, want := range []int{1, 1, 2} {
+			time.Sleep(time.Duration(n) * Every / 2)
+			logger.Warn("full", zap.Int("n", n))
+			assert.Equal(t, want, lines.Len())
+		}
+		logger.Warn("gone")
+		assert.Equal(t, 3, lines.Len())
+	})
 }
