@@ -49,10 +49,11 @@ type gpuCost struct {
 	store  *store // nil: the state is in memory alone
 	health health
 
-	written *output.Metrics // these and those below are of flush
-	hours   output.Hours
-	stored  output.Books    // what may be emitted
-	old     map[string]bool // sources of prices that were reported as old
+	written  *output.Metrics // these and those below are of flush
+	hours    output.Hours
+	emission lone            // of rows of hours, which a store puts on its disk meanwhile
+	stored   output.Books    // what may be emitted
+	old      map[string]bool // sources of prices that were reported as old
 
 	statistics statistics
 

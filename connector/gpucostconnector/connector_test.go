@@ -217,6 +217,23 @@ func TestRefused(t *testing.T) {
 	})
 }
 
+// A store whose disk does not return keeps the rows waiting, and nothing else.
+func TestRowsThatAreNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.boot()
+		w.stuck = make(chan struct{})
+		b.run(80*time.Minute, chat)
+		assert.Empty(t, w.hours)
+		assert.InDelta(t, (80*time.Minute - unsettled).Seconds(), w.sum("gpu.usage.held"), 60)
+		assert.Positive(t, b.counter("otelcol_gpu_cost_failures"))
+		close(w.stuck)
+		b.run(2*time.Minute, chat)
+		require.NoError(t, b.stop())
+		assert.InDelta(t, (82*time.Minute - unsettled).Seconds(), w.rows().Seconds(), 0)
+	})
+}
+
 // Without prices there is no money, not even 0.
 func TestWithoutPrices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

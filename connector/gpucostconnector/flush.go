@@ -21,6 +21,9 @@ import (
 // retryEvery is the time after which a flush is repeated of which something failed.
 const retryEvery = 10 * time.Second
 
+// errUnanswered is the error of rows of hours whose consumer has not returned.
+var errUnanswered = fmt.Errorf("the next component does not answer for %s: see that the disk of the store does", answerWithin)
+
 // run flushes at every flush_interval, and once more when it is stopped.
 func (c *gpuCost) run() {
 	defer close(c.done)
@@ -148,8 +151,8 @@ func (c *gpuCost) emitHours(ctx context.Context, now time.Time, b *books, stored
 		return nil
 	}
 	if c.logs != nil && len(b.rows) > 0 {
-		err := c.logs.ConsumeLogs(ctx, c.hours.Write(b.rows, pcommon.NewTimestampFromTime(now)))
-		if err != nil {
+		logs := c.hours.Write(b.rows, pcommon.NewTimestampFromTime(now))
+		if err := c.emission.run(ctx, errUnanswered, func() error { return c.logs.ConsumeLogs(ctx, logs) }); err != nil {
 			c.telemetry.GpuCostFailures.Add(ctx, 1)
 			if !forward.Permanent(err) {
 				c.logger.Warn("next component refused rows of hours, retrying", zap.Error(err))

@@ -48,7 +48,8 @@ type world struct {
 	values map[string][]byte
 	disk   error // of every write
 	hangs  chan struct{}
-	next   [2]error // of metrics and logs
+	stuck  chan struct{} // what takes rows does not return until it is closed
+	next   [2]error      // of metrics and logs
 	steps  []string
 	// kill is the number of the step before which the connector is killed; below 0: it is
 	// not.
@@ -348,6 +349,9 @@ type logsSink struct{ *bench }
 func (logsSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 func (s logsSink) ConsumeLogs(_ context.Context, logs plog.Logs) error {
+	if s.stuck != nil {
+		<-s.stuck
+	}
 	if err := s.next[1]; err != nil {
 		return err
 	}

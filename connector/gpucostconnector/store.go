@@ -19,55 +19,30 @@ import (
 
 const (
 	stateKey = "state"
-	// writeWithin is how long a flush waits for a write.
-	writeWithin = 10 * time.Second
 	// closeWithin is how long the storage may take to close.
 	closeWithin = 5 * time.Second
 )
 
 // errSilent is the error of a write that has not returned.
-var errSilent = fmt.Errorf("storage: it does not answer for %s: see that its disk or server does", writeWithin)
+var errSilent = fmt.Errorf("storage: it does not answer for %s: see that its disk or server does", answerWithin)
 
 // store keeps the state in a storage extension. What is stored begins with the currency,
 // since the ledger's prices have none.
 type store struct {
 	client   storage.Client
 	currency []byte
-	pending  chan error // has the result of a write that has not returned; nil: none
+	writes   lone
 }
 
-// write stores a state. There is one write at a time: one that does not return, which few
-// storages do for a context, is waited for by the next call.
+// write stores a state.
 func (s *store) write(ctx context.Context, state []byte) error {
-	if err := s.wait(ctx); s.pending != nil {
-		return err
-	}
-	done := make(chan error, 1)
-	s.pending = done
-	go func() {
-		done <- s.client.Set(ctx, stateKey, append(s.currency[:len(s.currency):len(s.currency)], state...))
-	}()
-	return s.wait(ctx)
-}
-
-// wait waits for a write, and returns its error or that it has not returned.
-func (s *store) wait(ctx context.Context) error {
-	if s.pending == nil {
-		return nil
-	}
-	select {
-	case err := <-s.pending:
-		s.pending = nil
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(writeWithin):
-		return errSilent
-	}
+	return s.writes.run(ctx, errSilent, func() error {
+		return s.client.Set(ctx, stateKey, append(s.currency[:len(s.currency):len(s.currency)], state...))
+	})
 }
 
 func (s *store) close(ctx context.Context) error {
-	if s.pending != nil {
+	if s.writes.pending != nil {
 		return errSilent // it is left behind: later there may be another writer
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
