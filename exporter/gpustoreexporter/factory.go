@@ -19,6 +19,8 @@ import (
 // It has a queue, so that a store that compacts or has a slow disk holds up
 // no pipeline, and no retry: a full disk does not end within seconds, and what
 // waited behind a retry would be late for everybody who looks at the console.
+// Rows of usage have no queue: their sender keeps them, also across a restart,
+// until they are on disk.
 func NewFactory() exporter.Factory {
 	return exporter.NewFactory(
 		metadata.Type,
@@ -48,7 +50,12 @@ func createLogs(ctx context.Context, set exporter.Settings, cfg component.Config
 	if err != nil {
 		return nil, err
 	}
-	return exporterhelper.NewLogs(ctx, set, cfg, e.push,
+	queued, err := exporterhelper.NewLogs(ctx, set, cfg, e.push,
 		exporterhelper.WithStart(e.start), exporterhelper.WithShutdown(e.shutdown),
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{}), exporterhelper.WithQueue(cfg.(*Config).QueueConfig))
+	if err != nil {
+		return nil, err
+	}
+	direct, err := exporterhelper.NewLogs(ctx, set, cfg, e.push, exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{}))
+	return &switchedLogs{queued, direct}, err
 }

@@ -80,15 +80,40 @@ func (e *logsExporter) push(ctx context.Context, logs plog.Logs) error {
 	}
 	var errs []error
 	if len(events) > 0 {
-		errs = append(errs, e.store.AppendEvents(ctx, events))
+		if err := e.store.AppendEvents(ctx, events); err != nil {
+			errs = append(errs, consumererror.NewPermanent(err))
+		}
 	}
 	if len(rows) > 0 {
-		errs = append(errs, e.store.AppendUsage(ctx, rows))
+		errs = append(errs, e.store.AppendUsage(ctx, rows)) // the same rows may come again
 	}
-	if err := errors.Join(errs...); err != nil {
-		return consumererror.NewPermanent(err)
+	return errors.Join(errs...)
+}
+
+// switchedLogs are logs with a queue, but for requests with rows of usage.
+type switchedLogs struct {
+	exporter.Logs
+	direct exporter.Logs
+}
+
+func (s *switchedLogs) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
+	if hasUsage(logs) {
+		return s.direct.ConsumeLogs(ctx, logs)
 	}
-	return nil
+	return s.Logs.ConsumeLogs(ctx, logs)
+}
+
+func hasUsage(logs plog.Logs) bool {
+	for _, rl := range logs.ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, record := range sl.LogRecords().All() {
+				if names.UsageRecord(record.EventName()) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // row reads a row of usage.

@@ -5,6 +5,7 @@ package gpustoreexporter
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
@@ -79,6 +81,25 @@ func TestRowsOfUsageAreNoEvents(t *testing.T) {
 	require.Len(t, s.events, 1)
 	assert.Equal(t, names.EventXID, s.events[0].Name)
 	assert.EqualValues(t, 1, counted(t, tel, "otelcol_exporter_gpu_store_skipped_records"))
+}
+
+// A disk that refuses rows of usage is reported to their sender, which keeps them; events wait
+// in the queue.
+func TestRefusedRowsOfUsageAreReported(t *testing.T) {
+	row := usage.Row{Key: usage.Key{State: usage.Free}, Hour: at.Truncate(time.Hour), Revision: 1, Amounts: usage.Amounts{Time: 5}}
+	request := func(f func(plog.LogRecord)) plog.Logs {
+		logs := plog.NewLogs()
+		f(logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty())
+		return logs
+	}
+	full := errors.New("no space left on device")
+	e, tel, finish := startLogs(t, &fakeStore{fail: full})
+	err := e.ConsumeLogs(t.Context(), request(row.ToRecord))
+	require.ErrorIs(t, err, full)
+	assert.False(t, consumererror.IsPermanent(err))
+	require.NoError(t, e.ConsumeLogs(t.Context(), request(func(r plog.LogRecord) { r.SetEventName(names.EventXID) })))
+	finish()
+	assert.EqualValues(t, 2, counted(t, tel, "otelcol_exporter_send_failed_log_records"))
 }
 
 // A store that reads only keeps events all the same: its log is its own.
