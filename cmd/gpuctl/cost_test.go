@@ -135,6 +135,16 @@ func TestCostTable(t *testing.T) {
 }
 
 // Without prices there are hours and no money.
+// A name that is too long for a table is whole in the files.
+func TestLongNamesOfCost(t *testing.T) {
+	long := strings.Repeat("x", 256)
+	url := open(t, &ledger{rows: []usage.Row{usageRow(8, usage.Held, long, "H100", anHour)}})
+	_, out, _ := ask("cost", "--endpoint", url)
+	assert.Equal(t, long[:62]+"… held 1.00 0.50 0.00 2.95 0.00 - - -", squeezed(out)[1])
+	_, out, _ = ask("cost", "--endpoint", url, "-o", "csv")
+	assert.Contains(t, out, long)
+}
+
 func TestCostWithoutPrices(t *testing.T) {
 	l := newLedger()
 	for i := range l.rows {

@@ -24,6 +24,8 @@ const (
 	hour = "2006-01-02 15:04"
 	// named is how many hours or boards a note names.
 	named = 5
+	// width bounds a cell, in characters: labels and namespaces of Kubernetes have up to 63.
+	width = 63
 )
 
 // group is a column of what lines are of.
@@ -89,7 +91,7 @@ func cells(a *consoleapi.CostAnswer, l *consoleapi.CostLine, columns []group) (a
 	for i, g := range columns {
 		cell := none
 		if value := g.of(&l.Group); value != nil {
-			cell = name(*value)
+			cell = safetext.Strip(name(*value), width)
 		} else if l.Others && i == 0 {
 			cell = "(others)"
 		}
