@@ -12,6 +12,9 @@ const (
 	HwDriverVersion  = "hw.driver_version"
 	HwSerialNumber   = "hw.serial_number"
 	HwFirmware       = "hw.firmware_version"
+	HwVendorAMD      = "AMD"
+	HwVendorIntel    = "Intel"
+	HwLimitType      = "hw.limit_type"
 	HwGPUTask        = "hw.gpu.task"
 	HwSensorLocation = "hw.sensor_location"
 	HostName         = "host.name"
@@ -35,34 +38,47 @@ const (
 
 // Attributes of our own namespace.
 const (
-	GPUIndex          = "gpu.index"
-	GPUPCIAddress     = "gpu.pci.address"
-	GPUMIGProfile     = "gpu.mig.profile"
-	GPUMIGInstanceID  = "gpu.mig.instance_id"
-	GPUMIGUUID        = "gpu.mig.uuid"
-	GPUPipe           = "gpu.pipe"
-	GPUClockDomain    = "gpu.clock.domain"
-	GPUPowerLimitKind = "gpu.power.limit.kind"
-	GPUThrottleReason = "gpu.throttle.reason"
-	GPUIOLink         = "gpu.io.link"
-	GPUNVLinkError    = "gpu.nvlink.error.type"
-	GPUXIDCode        = "gpu.xid.code"
-	GPUXIDDerived     = "gpu.xid.derived"
-	GPUSpareRows      = "gpu.memory.spare_rows"
-	GPUFabricState    = "gpu.fabric.state"
-	GPUNVLinkState    = "gpu.nvlink.state"
-	GPUHealthWatch    = "gpu.health.watch"
-	GPUHealthState    = "gpu.health.state"
-	GPUNodeBootID     = "gpu.node.boot_id"
-	GPUHealthCleared  = "gpu.health.cleared"
-	GPUPodState       = "gpu.pod.state"
-	GPUDeviceState    = "gpu.device.state"
-	GPUDeviceIDs      = "gpu.device.ids"   // hw.id of a pod's devices, at most 16
-	GPUDeviceCount    = "gpu.device_count" // all of them
-	GPUValueScope     = "gpu.value.scope"
-	GPUEventID        = "gpu.event.id"
-	GPUEventKey       = "gpu.event.key"
-	GPUEventState     = "gpu.event.state"
+	GPUIndex         = "gpu.index"
+	GPUPCIAddress    = "gpu.pci.address"
+	GPUMIGProfile    = "gpu.mig.profile"
+	GPUMIGInstanceID = "gpu.mig.instance_id"
+	GPUMIGUUID       = "gpu.mig.uuid"
+	// GPUPartitionID is the number of an AMD partition or an Intel tile on its board, and
+	// GPUPartitionProfile the mode that the board is divided by: cpx_nps4.
+	GPUPartitionID      = "gpu.partition.id"
+	GPUPartitionProfile = "gpu.partition.profile"
+	GPUPipe             = "gpu.pipe"
+	GPUClockDomain      = "gpu.clock.domain"
+	GPUPowerLimitKind   = "gpu.power.limit.kind"
+	GPUThrottleReason   = "gpu.throttle.reason"
+	GPUIOLink           = "gpu.io.link"
+	// GPULinkIndex is the number of a port, and GPULinkKind internal (to another GPU of the
+	// node) or external.
+	GPULinkIndex = "gpu.link.index"
+	GPULinkKind  = "gpu.link.kind"
+	// GPUECCBlock is the block of the GPU that an ECC error is of: umc, sdma, gfx.
+	GPUECCBlock = "gpu.ecc.block"
+	// GPURASSeverity is fatal, non_fatal_uncorrected or non_fatal_corrected.
+	GPURASSeverity   = "gpu.ras.severity"
+	GPUPCIeErrorType = "gpu.pcie.error.type"
+	GPUNVLinkError   = "gpu.nvlink.error.type"
+	GPUXIDCode       = "gpu.xid.code"
+	GPUXIDDerived    = "gpu.xid.derived"
+	GPUSpareRows     = "gpu.memory.spare_rows"
+	GPUFabricState   = "gpu.fabric.state"
+	GPUNVLinkState   = "gpu.nvlink.state"
+	GPUHealthWatch   = "gpu.health.watch"
+	GPUHealthState   = "gpu.health.state"
+	GPUNodeBootID    = "gpu.node.boot_id"
+	GPUHealthCleared = "gpu.health.cleared"
+	GPUPodState      = "gpu.pod.state"
+	GPUDeviceState   = "gpu.device.state"
+	GPUDeviceIDs     = "gpu.device.ids"   // hw.id of a pod's devices, at most 16
+	GPUDeviceCount   = "gpu.device_count" // all of them
+	GPUValueScope    = "gpu.value.scope"
+	GPUEventID       = "gpu.event.id"
+	GPUEventKey      = "gpu.event.key"
+	GPUEventState    = "gpu.event.state"
 
 	GPUAttributionSource = "gpu.attribution.source"
 	GPUSharing           = "gpu.sharing"
@@ -137,4 +153,10 @@ const (
 	// owner, the map has GPUMemoryUsage (int, bytes) and GPUUtilization
 	// (double, 0 to 1) too, under the metrics' names.
 	ExporterHolders = "dcgm.holders"
+	// DeviceHolders is the same list from the receivers of the other vendors.
+	DeviceHolders = "gpu.exporter.holders"
+	// Prefixes of the metrics of the other vendors' families without a name of their own.
+	AMDPrefix   = "amd."
+	GaudiPrefix = "habanalabs."
+	IntelPrefix = "xpum."
 )

@@ -2,49 +2,61 @@ package names
 
 // Metrics of a device.
 var (
-	GPUUtilization       = Metric{"hw.gpu.utilization", "1", Gauge, "Fraction of time the GPU's engine was busy, by task."}
-	GPUMemoryUsage       = Metric{"hw.gpu.memory.usage", "By", UpDownCounter, "GPU memory in use."}
-	GPUMemoryLimit       = Metric{"hw.gpu.memory.limit", "By", UpDownCounter, "Size of the GPU memory."}
-	GPUMemoryUtilization = Metric{"hw.gpu.memory.utilization", "1", Gauge, "Fraction of the GPU memory in use."}
-	GPUMemoryReserved    = Metric{"gpu.memory.reserved", "By", UpDownCounter, "GPU memory reserved by driver and firmware."}
-	GPUMemoryController  = Metric{"gpu.memory_controller.utilization", "1", Gauge, "Fraction of time the memory controller was busy."}
-	HwPower              = Metric{"hw.power", "W", Gauge, "Power drawn by the board."}
-	GPUPowerLimit        = Metric{"gpu.power.limit", "W", Gauge, "Power limit of the board."}
-	HwEnergy             = Metric{"hw.energy", "J", Counter, "Energy consumed by the board since the driver was loaded."}
-	HwTemperature        = Metric{"hw.temperature", "Cel", Gauge, "Temperature by sensor."}
-	GPUClockFrequency    = Metric{"gpu.clock.frequency", "Hz", Gauge, "Clock frequency by domain."}
-	GPUThrottleActive    = Metric{"gpu.throttle.active", "1", UpDownCounter, "1 while a reason holds the clocks down, else 0."}
-	GPUThrottleDuration  = Metric{"gpu.throttle.duration", "s", Counter, "Time for which a reason held the clocks down."}
-	GPUEngineActive      = Metric{"gpu.engine.active", "1", Gauge, "Fraction of time the graphics or compute engine was active."}
-	GPUSMActive          = Metric{"gpu.sm.active", "1", Gauge, "Fraction of time at least one warp was active on an SM, averaged over SMs."}
-	GPUSMOccupancy       = Metric{"gpu.sm.occupancy", "1", Gauge, "Resident warps as a fraction of the maximum."}
-	GPUPipeActive        = Metric{"gpu.pipe.active", "1", Gauge, "Fraction of cycles a pipe was active."}
-	GPUDRAMActive        = Metric{"gpu.dram.active", "1", Gauge, "Fraction of cycles the memory interface was sending or receiving."}
-	GPUPCIeThroughput    = Metric{"gpu.pcie.throughput", "By/s", Gauge, "PCIe traffic, seen from the GPU."}
-	GPUNVLinkThroughput  = Metric{"gpu.nvlink.throughput", "By/s", Gauge, "NVLink traffic, seen from the GPU."}
-	GPUPCIeReplays       = Metric{"gpu.pcie.replays", "{replay}", Counter, "PCIe replays."}
-	GPUIO                = Metric{"hw.gpu.io", "By", Counter, "Bytes received and transmitted by the GPU."}
-	GPUNVLinkErrors      = Metric{"gpu.nvlink.errors", "{error}", Counter, "NVLink errors by type."}
-	GPUNVLinkPeers       = Metric{"gpu.nvlink.peers", "{gpu}", UpDownCounter, "Other GPUs of the node, by whether the GPU reaches them over NVLink."}
-	HwErrors             = Metric{"hw.errors", "{error}", Counter, "ECC errors since the driver was loaded."}
-	GPUECCLifetime       = Metric{"gpu.ecc.lifetime_errors", "{error}", Counter, "ECC errors over the life of the board."}
-	GPURetiredPages      = Metric{"gpu.memory.retired_pages", "{page}", Counter, "Memory pages retired because of ECC errors."}
-	GPURetiredPending    = Metric{"gpu.memory.retired_pages.pending", "1", UpDownCounter, "1 while pages wait for a reboot to be retired, else 0."}
-	GPURemappedRows      = Metric{"gpu.memory.remapped_rows", "{row}", Counter, "Memory rows remapped because of ECC errors."}
-	GPURowRemapFailure   = Metric{"gpu.memory.row_remap.failure", "1", UpDownCounter, "1 if remapping a row failed, else 0."}
-	GPURowRemapPending   = Metric{"gpu.memory.row_remap.pending", "1", UpDownCounter, "1 while a memory row waits for a reset of the GPU to be remapped, else 0."}
-	GPURemapBanks        = Metric{"gpu.memory.remap_banks", "{bank}", UpDownCounter, "Memory banks by the spare rows that are left for remapping."}
-	GPUSRAMExceeded      = Metric{"gpu.memory.sram.threshold_exceeded", "1", UpDownCounter, "1 if uncorrectable SRAM errors are above the threshold for replacing the board, else 0."}
-	GPURecoveryAction    = Metric{"gpu.recovery.action", "{code}", Gauge, "Recovery that the driver asks for: 0 none, 1 reset the GPU, 2 reboot the node, 3 drain peer-to-peer traffic, 4 drain and reset, other codes as in NVML."}
-	GPUFabricStatus      = Metric{"gpu.fabric.status", "1", UpDownCounter, "1 for the state that the NVLink fabric of the GPU is in, 0 for the others."}
-	GPUPCIeWidth         = Metric{"gpu.pcie.link.width", "{lane}", Gauge, "PCIe lanes in use; an idle link may have fewer than under load."}
-	GPUPCIeWidthMax      = Metric{"gpu.pcie.link.width.max", "{lane}", Gauge, "PCIe lanes that GPU and slot can use."}
-	GPUPCIeGeneration    = Metric{"gpu.pcie.link.generation", "{generation}", Gauge, "PCIe generation in use; that of an idle link may be lower than under load."}
-	GPUPCIeGenerationMax = Metric{"gpu.pcie.link.generation.max", "{generation}", Gauge, "PCIe generation that GPU and slot can use."}
-	GPUXIDLast           = Metric{"gpu.xid.last", "{code}", Gauge, "Code of the last XID; 0 is none seen."}
-	GPUXIDErrors         = Metric{"gpu.xid.errors", "{error}", Counter, "XID errors by code."}
-	GPUHealthStatus      = Metric{"gpu.health.status", "1", UpDownCounter, "1 for the state that a health watch is in, 0 for the others."}
-	GPUVGPULicensed      = Metric{"gpu.vgpu.licensed", "1", UpDownCounter, "1 while the vGPU is licensed, else 0."}
+	GPUUtilization         = Metric{"hw.gpu.utilization", "1", Gauge, "Fraction of time the GPU's engine was busy, by task."}
+	GPUMemoryUsage         = Metric{"hw.gpu.memory.usage", "By", UpDownCounter, "GPU memory in use."}
+	GPUMemoryLimit         = Metric{"hw.gpu.memory.limit", "By", UpDownCounter, "Size of the GPU memory."}
+	GPUMemoryUtilization   = Metric{"hw.gpu.memory.utilization", "1", Gauge, "Fraction of the GPU memory in use."}
+	GPUMemoryReserved      = Metric{"gpu.memory.reserved", "By", UpDownCounter, "GPU memory reserved by driver and firmware."}
+	GPUMemoryController    = Metric{"gpu.memory_controller.utilization", "1", Gauge, "Fraction of time the memory controller was busy."}
+	HwPower                = Metric{"hw.power", "W", Gauge, "Power drawn by the board."}
+	GPUPowerLimit          = Metric{"gpu.power.limit", "W", Gauge, "Power limit of the board."}
+	HwEnergy               = Metric{"hw.energy", "J", Counter, "Energy consumed by the board since the driver was loaded."}
+	HwTemperature          = Metric{"hw.temperature", "Cel", Gauge, "Temperature by sensor."}
+	GPUClockFrequency      = Metric{"gpu.clock.frequency", "Hz", Gauge, "Clock frequency by domain."}
+	GPUThrottleActive      = Metric{"gpu.throttle.active", "1", UpDownCounter, "1 while a reason holds the clocks down, else 0."}
+	GPUThrottleDuration    = Metric{"gpu.throttle.duration", "s", Counter, "Time for which a reason held the clocks down."}
+	GPUEngineActive        = Metric{"gpu.engine.active", "1", Gauge, "Fraction of time the graphics or compute engine was active."}
+	GPUSMActive            = Metric{"gpu.sm.active", "1", Gauge, "Fraction of time at least one warp was active on an SM, averaged over SMs."}
+	GPUSMOccupancy         = Metric{"gpu.sm.occupancy", "1", Gauge, "Resident warps as a fraction of the maximum."}
+	GPUPipeActive          = Metric{"gpu.pipe.active", "1", Gauge, "Fraction of cycles a pipe was active."}
+	GPUDRAMActive          = Metric{"gpu.dram.active", "1", Gauge, "Fraction of cycles the memory interface was sending or receiving."}
+	GPUPCIeThroughput      = Metric{"gpu.pcie.throughput", "By/s", Gauge, "PCIe traffic, seen from the GPU."}
+	GPUNVLinkThroughput    = Metric{"gpu.nvlink.throughput", "By/s", Gauge, "NVLink traffic, seen from the GPU."}
+	GPUPCIeReplays         = Metric{"gpu.pcie.replays", "{replay}", Counter, "PCIe replays."}
+	GPUIO                  = Metric{"hw.gpu.io", "By", Counter, "Bytes received and transmitted by the GPU."}
+	GPUNVLinkErrors        = Metric{"gpu.nvlink.errors", "{error}", Counter, "NVLink errors by type."}
+	GPUNVLinkPeers         = Metric{"gpu.nvlink.peers", "{gpu}", UpDownCounter, "Other GPUs of the node, by whether the GPU reaches them over NVLink."}
+	HwErrors               = Metric{"hw.errors", "{error}", Counter, "ECC errors since the driver was loaded."}
+	GPUECCLifetime         = Metric{"gpu.ecc.lifetime_errors", "{error}", Counter, "ECC errors over the life of the board."}
+	GPURetiredPages        = Metric{"gpu.memory.retired_pages", "{page}", Counter, "Memory pages retired because of ECC errors."}
+	GPURetiredPending      = Metric{"gpu.memory.retired_pages.pending", "1", UpDownCounter, "1 while pages wait for a reboot to be retired, else 0."}
+	GPURemappedRows        = Metric{"gpu.memory.remapped_rows", "{row}", Counter, "Memory rows remapped because of ECC errors."}
+	GPURowRemapFailure     = Metric{"gpu.memory.row_remap.failure", "1", UpDownCounter, "1 if remapping a row failed, else 0."}
+	GPURowRemapPending     = Metric{"gpu.memory.row_remap.pending", "1", UpDownCounter, "1 while a memory row waits for a reset of the GPU to be remapped, else 0."}
+	GPURemapBanks          = Metric{"gpu.memory.remap_banks", "{bank}", UpDownCounter, "Memory banks by the spare rows that are left for remapping."}
+	GPUSRAMExceeded        = Metric{"gpu.memory.sram.threshold_exceeded", "1", UpDownCounter, "1 if uncorrectable SRAM errors are above the threshold for replacing the board, else 0."}
+	GPURecoveryAction      = Metric{"gpu.recovery.action", "{code}", Gauge, "Recovery that the driver asks for: 0 none, 1 reset the GPU, 2 reboot the node, 3 drain peer-to-peer traffic, 4 drain and reset, other codes as in NVML."}
+	GPUFabricStatus        = Metric{"gpu.fabric.status", "1", UpDownCounter, "1 for the state that the NVLink fabric of the GPU is in, 0 for the others."}
+	GPUPCIeWidth           = Metric{"gpu.pcie.link.width", "{lane}", Gauge, "PCIe lanes in use; an idle link may have fewer than under load."}
+	GPUPCIeWidthMax        = Metric{"gpu.pcie.link.width.max", "{lane}", Gauge, "PCIe lanes that GPU and slot can use."}
+	GPUPCIeGeneration      = Metric{"gpu.pcie.link.generation", "{generation}", Gauge, "PCIe generation in use; that of an idle link may be lower than under load."}
+	GPUPCIeGenerationMax   = Metric{"gpu.pcie.link.generation.max", "{generation}", Gauge, "PCIe generation that GPU and slot can use."}
+	GPUXIDLast             = Metric{"gpu.xid.last", "{code}", Gauge, "Code of the last XID; 0 is none seen."}
+	GPUXIDErrors           = Metric{"gpu.xid.errors", "{error}", Counter, "XID errors by code."}
+	GPUHealthStatus        = Metric{"gpu.health.status", "1", UpDownCounter, "1 for the state that a health watch is in, 0 for the others."}
+	GPUECCErrors           = Metric{"gpu.ecc.errors", "{error}", Counter, "ECC errors since the driver was loaded, by the block of the GPU."}
+	GPURASLast             = Metric{"gpu.ras.last", "{code}", Gauge, "Code of the newest error record of a severity."}
+	GPUThrottleRatio       = Metric{"gpu.throttle.ratio", "1", Gauge, "Fraction of time for which a reason held the clocks down."}
+	GPUPCIeErrors          = Metric{"gpu.pcie.errors", "{error}", Counter, "PCIe errors other than replays, by type."}
+	GPUMemoryBandwidth     = Metric{"gpu.memory.bandwidth.utilization", "1", Gauge, "Memory traffic as a fraction of the most that is possible."}
+	GPUMemoryIO            = Metric{"gpu.memory.io", "By", Counter, "Bytes read from the GPU memory (receive) and written to it (transmit)."}
+	GPURetiredFailure      = Metric{"gpu.memory.retired_pages.failure", "1", UpDownCounter, "1 if retiring a memory page failed, else 0."}
+	GPURemappedRowsPending = Metric{"gpu.memory.remapped_rows.pending", "1", UpDownCounter, "1 while memory rows wait for a reset of the GPU to be replaced, else 0."}
+	GPULinkUp              = Metric{"gpu.link.up", "1", UpDownCounter, "1 while a port of the GPU has a link, else 0."}
+	GPUDeviceErrors        = Metric{"gpu.device.errors", "{error}", Counter, "Errors of programs and drivers on the device, by type."}
+	GPUDeviceResets        = Metric{"gpu.device.resets", "{reset}", Counter, "Resets of the device."}
+	HwTemperatureLimit     = Metric{"hw.temperature.limit", "Cel", Gauge, "Temperature at which the device acts, by the kind of limit and by sensor."}
+	GPUVGPULicensed        = Metric{"gpu.vgpu.licensed", "1", UpDownCounter, "1 while the vGPU is licensed, else 0."}
 )
 
 // Metrics about the health of a board or a node, from gpu_events.
@@ -57,7 +69,7 @@ var (
 	GPUNodeStatus     = Metric{"gpu.node.status", "1", UpDownCounter, "1 for the state of the node's worst board, 0 for the others; absent while one is not known and none is failed."}
 )
 
-// Metrics about an exporter, from the dcgm receiver.
+// Metrics about an exporter, from the receivers of exporters' pages.
 var (
 	ExporterUp             = Metric{"gpu.exporter.up", "1", UpDownCounter, "1 if the last scrape of the exporter succeeded, else 0."}
 	ExporterFrozen         = Metric{"gpu.exporter.frozen", "1", UpDownCounter, "1 while the exporter answers with values that have stood still, 0 while they move; absent while neither is known."}

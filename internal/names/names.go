@@ -109,7 +109,7 @@ func (m *Metric) InitHistogram(dst pmetric.Metric) pmetric.HistogramDataPointSli
 
 // devicePrefixes begin the metrics of devices and their exporters: names of this package,
 // and the prefix of each vendor's families without one.
-var devicePrefixes = [...]string{"gpu.", "hw.", DCGMPrefix}
+var devicePrefixes = [...]string{"gpu.", "hw.", DCGMPrefix, AMDPrefix, GaudiPrefix, IntelPrefix}
 
 // OfDevices reports whether a metric is about devices or their exporters, by its name.
 func OfDevices(metric string) bool {
