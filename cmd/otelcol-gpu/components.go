@@ -35,6 +35,7 @@ import (
 	gpupodprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor"
 	gpusummaryprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor"
 	inferenceprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor"
+	amdgpureceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/amdgpureceiver"
 	dcgmreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver"
 	gpuallocationreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver"
 	"go.opentelemetry.io/collector/component"
@@ -105,6 +106,7 @@ func components() (otelcol.Factories, error) {
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		dcgmreceiver.NewFactory(),
+		amdgpureceiver.NewFactory(),
 		gpuallocationreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		prometheusreceiver.NewFactory(),
@@ -117,6 +119,7 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
 		dcgmreceiver.NewFactory().Type():          "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		amdgpureceiver.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpuallocationreceiver.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		otlpreceiver.NewFactory().Type():          "go.opentelemetry.io/collector/receiver/otlpreceiver v0.159.0",
 		prometheusreceiver.NewFactory().Type():    "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.159.0",

@@ -1,0 +1,42 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package amdgpureceiver
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
+)
+
+// NamesExporter emits the exporter's own families, values and labels.
+const NamesExporter scrape.Names = "exporter"
+
+// Config of the amd_gpu receiver.
+type Config struct {
+	scrape.Config `mapstructure:",squash"`
+}
+
+func createDefaultConfig() component.Config {
+	return &Config{Config: scrape.Config{
+		CollectionInterval: 15 * time.Second,
+		Names:              scrape.NamesOTel,
+		Unmapped:           scrape.UnmappedKeep,
+		FrozenAfter:        5,
+		ExporterInterval:   15 * time.Second, // the exporter's cache
+		MaxLabels:          fetch.DefaultMaxLabels,
+		MaxLabelBytes:      fetch.DefaultMaxLabelBytes,
+	}}
+}
+
+// Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
+// duration without a unit stop the start.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
+
+// Validate reports every problem with its key and remedy.
+func (c *Config) Validate() error { return c.Check(&exporter) }

@@ -1,0 +1,43 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package amdgpureceiver
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/amdgpureceiver/internal/amd"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/amdgpureceiver/internal/metadata"
+)
+
+// NewFactory returns the factory of the amd_gpu receiver.
+func NewFactory() receiver.Factory {
+	return receiver.NewFactory(
+		metadata.Type,
+		createDefaultConfig,
+		receiver.WithMetrics(createMetrics, metadata.MetricsStability),
+	)
+}
+
+// exporter is AMD's Device Metrics Exporter. Its chart and AMD's GPU operator give its
+// pods the label app.kubernetes.io/name=metrics-exporter.
+var exporter = scrape.Exporter{
+	Exporter: amd.Exporter, Vendor: amd.NewVendor(), OwnNames: NamesExporter,
+	IntervalOption: "for how long the exporter caches its readings", Pods: ".*;metrics-exporter;.*",
+}
+
+func createMetrics(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
+	own, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	return scrape.NewReceiver(&exporter, set, &cfg.(*Config).Config, scrape.Telemetry{
+		Devices: own.AmdGpuReceiverDevices, RowsRefused: own.AmdGpuReceiverRowsRefused, Scrapes: own.AmdGpuReceiverScrapes,
+		Shutdown: own.Shutdown,
+	}, metadata.ScopeName, next)
+}
