@@ -38,6 +38,7 @@ import (
 	amdgpureceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/amdgpureceiver"
 	dcgmreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver"
 	gpuallocationreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver"
+	intelgpureceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/intelgpureceiver"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	forwardconnector "go.opentelemetry.io/collector/connector/forwardconnector"
@@ -107,6 +108,7 @@ func components() (otelcol.Factories, error) {
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		dcgmreceiver.NewFactory(),
 		amdgpureceiver.NewFactory(),
+		intelgpureceiver.NewFactory(),
 		gpuallocationreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		prometheusreceiver.NewFactory(),
@@ -120,6 +122,7 @@ func components() (otelcol.Factories, error) {
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
 		dcgmreceiver.NewFactory().Type():          "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		amdgpureceiver.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		intelgpureceiver.NewFactory().Type():      "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpuallocationreceiver.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		otlpreceiver.NewFactory().Type():          "go.opentelemetry.io/collector/receiver/otlpreceiver v0.159.0",
 		prometheusreceiver.NewFactory().Type():    "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.159.0",

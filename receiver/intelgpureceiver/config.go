@@ -1,0 +1,95 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package intelgpureceiver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
+)
+
+// NamesExporter emits the exporter's own families, values and labels.
+const NamesExporter scrape.Names = "exporter"
+
+// Config of the intel_gpu receiver.
+type Config struct {
+	scrape.Config `mapstructure:",squash"`
+}
+
+func createDefaultConfig() component.Config {
+	return &Config{scrape.Config{
+		CollectionInterval: 15 * time.Second,
+		Names:              scrape.NamesOTel,
+		Unmapped:           scrape.UnmappedKeep,
+		FrozenAfter:        5,
+		ExporterInterval:   5 * time.Second,
+		MaxLabels:          fetch.DefaultMaxLabels,
+		MaxLabelBytes:      fetch.DefaultMaxLabelBytes,
+	}}
+}
+
+// Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
+// duration without a unit stop the start.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
+
+// Validate reports every problem with its key and remedy.
+func (c *Config) Validate() error {
+	return errors.Join(c.Check(&exporter), c.checkHosts())
+}
+
+// checkHosts refuses exporters of several hosts: hw.id is made of one node's name and the
+// GPU's PCI address, which is the same on many hosts.
+func (c *Config) checkHosts() error {
+	first := ""
+	for i, endpoint := range c.Endpoints {
+		host := hostOf(endpoint)
+		switch {
+		case host == "": // Check has refused it
+		case first == "":
+			first = host
+		case host != first:
+			return fmt.Errorf("endpoints::%d: is on another host than the first: a GPU is identified by its node and PCI address, so use a receiver for each host (%[2]s/a, %[2]s/b), with node_name", i, exporter.Type)
+		}
+	}
+	return nil
+}
+
+// node is the name that stands for the node in hw.id: the configured one, that of
+// the exporter's host, or of this host for an exporter on it.
+func (c *Config) node() string {
+	if c.Kubernetes != nil {
+		return c.Kubernetes.NodeName
+	}
+	if c.NodeName != "" {
+		return c.NodeName
+	}
+	host := ""
+	if len(c.Endpoints) > 0 {
+		host = hostOf(c.Endpoints[0])
+	}
+	if ip := net.ParseIP(host); host == "" || host == "localhost" || ip != nil && ip.IsLoopback() {
+		if name, err := os.Hostname(); err == nil {
+			return name
+		}
+	}
+	return host
+}
+
+func hostOf(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
