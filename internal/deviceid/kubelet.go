@@ -20,9 +20,30 @@ type Kubelet struct {
 	Resolved bool
 	// MIG is the MIG-<uuid> that the id names, "" where it names none.
 	MIG string
+	// Local is the name that the id has for the device on its host, if the host's sysfs is
+	// what resolves it: a PCI address, amdgpu_xcp_<N> or card<N>. Else "".
+	Local string
 }
 
-// ParseKubelet reads the kubelet's id of a device. It knows:
+// WithHwID is k, an id with Local, resolved: it names the device with this hw.id, or its
+// replica if k is one.
+func (k Kubelet) WithHwID(id string) Kubelet {
+	out := Kubelet{ID: id, Device: id, Shared: k.Shared, Resolved: true}
+	if k.Shared {
+		out.ID += "::" + strings.TrimPrefix(k.ID, k.Local+"-")
+	}
+	return out
+}
+
+// ParseKubelet reads the kubelet's id of a device of an extended resource. It knows, of
+// amd.com, habana.ai and gpu.intel.com:
+//
+//	0000:19:00.0                    AMD: a board, or its first partition
+//	amdgpu_xcp_<N>, amdgpu_xcp.<N>  AMD: a partition
+//	<serial number>                 Gaudi, resolved
+//	card<N>-<M>                     Intel: replica M of a GPU
+//
+// and of every other resource:
 //
 //	GPU-<uuid>                      NVIDIA's plugin: a physical GPU
 //	MIG-GPU-<uuid>/<gi>/<ci>        drivers before 470: the MIG instance GPU-<uuid>/<gi>
@@ -33,7 +54,23 @@ type Kubelet struct {
 //	                                since it may give the container another GPU than the kubelet chose
 //
 // Every other text is a device that is not resolved. It never fails.
-func ParseKubelet(id string) Kubelet {
+func ParseKubelet(resource, id string) Kubelet {
+	domain, _, _ := strings.Cut(resource, "/")
+	switch domain {
+	case "amd.com":
+		return parseAMD(id)
+	case "habana.ai":
+		if resolved := Gaudi(id); resolved != "" {
+			return Kubelet{ID: resolved, Device: resolved, Resolved: true}
+		}
+		return Kubelet{ID: id, Device: id}
+	case "gpu.intel.com":
+		return parseIntel(id)
+	}
+	return parseNVIDIA(id)
+}
+
+func parseNVIDIA(id string) Kubelet {
 	device, replica, shared := strings.Cut(id, "::")
 	if shared && !isNumber(replica) {
 		return Kubelet{ID: id, Device: id}
@@ -58,6 +95,27 @@ func ParseKubelet(id string) Kubelet {
 		k.MIG = device
 	}
 	return k
+}
+
+// xcpPrefix is that of the kernel's names of AMD's partitions other than the first.
+const xcpPrefix = "amdgpu_xcp_"
+
+func parseAMD(id string) Kubelet {
+	k := Kubelet{ID: id, Device: id}
+	if address := PCIAddress(id); IsPCI(address) {
+		k.Local = address
+	} else if number, ok := strings.CutPrefix(strings.Replace(id, "amdgpu_xcp.", xcpPrefix, 1), xcpPrefix); ok && isNumber(number) {
+		k.Local = xcpPrefix + number
+	}
+	return k
+}
+
+func parseIntel(id string) Kubelet {
+	card, replica, ok := strings.Cut(id, "-")
+	if !ok || !isNumbered(card, "card") || !isNumber(replica) {
+		return Kubelet{ID: id, Device: id}
+	}
+	return Kubelet{ID: id, Device: card, Shared: true, Local: card}
 }
 
 // Unresolved is the hw.id that gpu.allocation gives a device without a known

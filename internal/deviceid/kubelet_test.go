@@ -65,8 +65,44 @@ func TestParseKubelet(t *testing.T) {
 		"nvidia0/vgpu1/gi7":                 unknown("nvidia0/vgpu1/gi7"),
 		"nvidia0/vgpu1/vgpu2":               unknown("nvidia0/vgpu1/vgpu2"),
 	} {
-		assert.Equal(t, want, ParseKubelet(id), id)
+		assert.Equal(t, want, ParseKubelet("nvidia.com/gpu", id), id)
 	}
+}
+
+func TestParseKubeletOfOtherVendors(t *testing.T) {
+	unknown := func(id string) Kubelet { return Kubelet{ID: id, Device: id} }
+	local := func(id, local string) Kubelet { return Kubelet{ID: id, Device: id, Local: local} }
+	for _, tt := range []struct {
+		resource, id string
+		want         Kubelet
+	}{
+		{"amd.com/gpu", "0000:19:00.0", local("0000:19:00.0", "0000:19:00.0")},
+		{"amd.com/cpx_nps4", "0003:C1:02.1", local("0003:C1:02.1", "0003:c1:02.1")},
+		{"amd.com/gpu", "amdgpu_xcp_3", local("amdgpu_xcp_3", "amdgpu_xcp_3")},
+		{"amd.com/gpu", "amdgpu_xcp.12", local("amdgpu_xcp.12", "amdgpu_xcp_12")},
+		{"amd.com/gpu", "amdgpu_xcp_", unknown("amdgpu_xcp_")},
+		{"amd.com/gpu", "amdgpu_xcp_x", unknown("amdgpu_xcp_x")},
+		{"amd.com/gpu", "0000:19:00.0/1", unknown("0000:19:00.0/1")},
+		{"amd.com/gpu", gpu, unknown(gpu)},
+		{"amd.com/gpu", "", unknown("")},
+		{"habana.ai/gaudi", "AM50033534", Kubelet{ID: "GAUDI-AM50033534", Device: "GAUDI-AM50033534", Resolved: true}},
+		{"habana.ai/gaudi", "", unknown("")},
+		{"habana.ai/gaudi", "a/b", unknown("a/b")},
+		{"habana.ai/gaudi", "a::1", unknown("a::1")},
+		{"gpu.intel.com/i915", "card0-1", Kubelet{ID: "card0-1", Device: "card0", Shared: true, Local: "card0"}},
+		{"gpu.intel.com/xe", "card12-0", Kubelet{ID: "card12-0", Device: "card12", Shared: true, Local: "card12"}},
+		{"gpu.intel.com/xe", "card1", unknown("card1")},
+		{"gpu.intel.com/xe", "card1-", unknown("card1-")},
+		{"gpu.intel.com/xe", "card-1", unknown("card-1")},
+		{"gpu.intel.com/xe", "all", unknown("all")},
+		{"example.com/gpu", "0000:19:00.0", unknown("0000:19:00.0")},
+	} {
+		assert.Equal(t, tt.want, ParseKubelet(tt.resource, tt.id), tt.id)
+	}
+	k := ParseKubelet("gpu.intel.com/xe", "card1-2").WithHwID("PCI-n1@0000:03:00.0")
+	assert.Equal(t, Kubelet{ID: "PCI-n1@0000:03:00.0::2", Device: "PCI-n1@0000:03:00.0", Shared: true, Resolved: true}, k)
+	k = ParseKubelet("amd.com/gpu", "amdgpu_xcp_3").WithHwID("GPU-f3a2b1/4")
+	assert.Equal(t, Kubelet{ID: "GPU-f3a2b1/4", Device: "GPU-f3a2b1/4", Resolved: true}, k)
 }
 
 // What is resolved can be joined: Parent, which reads an hw.id, agrees with it.
@@ -74,8 +110,21 @@ func FuzzParseKubelet(f *testing.F) {
 	for _, seed := range []string{gpu, gpu + "::0", "MIG-" + gpu + "/7/0::2", mig, mig + "::1", "nvidia0/gi7/vgpu1", gpu + "-9", gpu + "-", "all", "::", "", "a/b::9", "\xff"} {
 		f.Add(seed)
 	}
+	resources := [...]string{"nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe"}
 	f.Fuzz(func(t *testing.T, id string) {
-		k := ParseKubelet(id)
+		for _, resource := range resources[1:] {
+			k := ParseKubelet(resource, id)
+			if k.Shared == (k.ID == k.Device) || !k.Resolved && id != k.ID {
+				t.Errorf("%s %q: %+v", resource, id, k)
+			}
+			if k.Local != "" {
+				resolved := k.WithHwID("GPU-1/2")
+				if resolved.Shared != (Parent(resolved.ID) == resolved.Device) {
+					t.Errorf("%s %q: %+v is resolved as %+v", resource, id, k, resolved)
+				}
+			}
+		}
+		k := ParseKubelet(resources[0], id)
 		if k.Shared == (k.ID == k.Device) {
 			t.Errorf("%q: shared %v, but %q is part of %q", id, k.Shared, k.ID, k.Device)
 		}
@@ -91,7 +140,7 @@ func FuzzParseKubelet(f *testing.F) {
 		// An hw.id of a GPU or its replica is the kubelet's own word.
 		if !strings.HasPrefix(id, "MIG-") {
 			assert.Equal(t, id, k.ID)
-			assert.Equal(t, k, ParseKubelet(k.ID))
+			assert.Equal(t, k, ParseKubelet("nvidia.com/gpu", k.ID))
 		}
 	})
 }

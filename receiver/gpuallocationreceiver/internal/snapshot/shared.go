@@ -103,7 +103,7 @@ func (n *sharedNode) reservations(held []entry, shared *Shared, tl *Tally) (rest
 			rest = append(rest, e)
 			continue
 		}
-		parsed := deviceid.ParseKubelet(e.id)
+		parsed := deviceid.ParseKubelet(e.resource, e.id)
 		if !deviceid.IsGPU(parsed.ID) {
 			tl.blocked[e.kubeletID] = true
 			continue
@@ -166,7 +166,7 @@ func (n *sharedNode) addPart(own sharing.Boards, s *sharing.Scheduler, id kubele
 
 // partOf is the board in an id of the scheduler's device plugin; empty: it is another one's.
 func partOf(s *sharing.Scheduler, id kubeletID) string {
-	if parsed := deviceid.ParseKubelet(id.id); id.resource == s.Resource && !parsed.Resolved && parsed.Shared && deviceid.IsGPU(parsed.Device) {
+	if parsed := deviceid.ParseKubelet(id.resource, id.id); id.resource == s.Resource && !parsed.Resolved && parsed.Shared && deviceid.IsGPU(parsed.Device) {
 		return parsed.Device
 	}
 	return ""

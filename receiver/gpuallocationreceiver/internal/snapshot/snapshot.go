@@ -62,7 +62,7 @@ type device struct {
 }
 
 func (id kubeletID) device() device {
-	parsed := deviceid.ParseKubelet(id.id)
+	parsed := deviceid.ParseKubelet(id.resource, id.id)
 	return device{id.resource, parsed.Device, parsed.Shared}
 }
 
@@ -243,7 +243,7 @@ func (b *Builder) addHeld(s *Snapshot, held []entry, parts map[device]int, v Vie
 	owners := map[kubeletID]int{}
 	for _, e := range held {
 		owners[e.kubeletID]++
-		parsed := deviceid.ParseKubelet(e.id)
+		parsed := deviceid.ParseKubelet(e.resource, e.id)
 		k := key{e.owner, e.resource, b.hwID(parsed)}
 		i, ok := at[k]
 		if !ok {
@@ -259,7 +259,7 @@ func (b *Builder) addHeld(s *Snapshot, held []entry, parts map[device]int, v Vie
 		switch {
 		case n > 1:
 			s.States.Contested++
-		case deviceid.ParseKubelet(id.id).Resolved:
+		case deviceid.ParseKubelet(id.resource, id.id).Resolved:
 			s.States.Held++
 		default:
 			s.States.Unresolved++
@@ -275,7 +275,7 @@ func (b *Builder) addFree(s *Snapshot, held []entry, listed []kubeletID, v View,
 	taken := make(map[key]bool, len(held)+len(listed))
 	gpus := map[string]bool{}
 	for _, e := range held {
-		parsed := deviceid.ParseKubelet(e.id)
+		parsed := deviceid.ParseKubelet(e.resource, e.id)
 		taken[key{e.resource, b.hwID(parsed)}] = true
 		gpus[gpuOf(parsed, v)] = true
 	}
@@ -283,7 +283,7 @@ func (b *Builder) addFree(s *Snapshot, held []entry, listed []kubeletID, v View,
 		return cmp.Or(cmp.Compare(x.resource, y.resource), cmp.Compare(x.id, y.id))
 	})
 	for _, id := range listed {
-		parsed := deviceid.ParseKubelet(id.id)
+		parsed := deviceid.ParseKubelet(id.resource, id.id)
 		gpu := gpuOf(parsed, v)
 		gpus[gpu] = true
 		k := key{id.resource, b.hwID(parsed)}
