@@ -38,15 +38,21 @@ type Device struct {
 
 	// From page to page:
 	starts     []Cumulative // by place in Table.Series
-	derivation Derivation   // nil where the vendor derives nothing
+	rowStarts  map[int]rowStarts
+	derivation Derivation // nil where the vendor derives nothing
 }
 
 // Reading is the current page's value of a field.
 func (d *Device) Reading(id devicetable.ID) Reading { return d.values[id] }
 
 // Rows are the current page's rows of a field that has a label of its own, by that
-// label, nil where it has none. The text "" is a row without it.
-func (d *Device) Rows(id devicetable.ID) map[string]Reading { return d.labelled[id] }
+// label, nil where it has none, in the base unit. The text "" is a row without it.
+func (d *Device) Rows(id devicetable.ID) map[string]Reading {
+	if rows := d.labelled[id]; len(rows) > 0 {
+		return rows
+	}
+	return nil
+}
 
 // SeenBefore is the time of the page before the last one that had the device, 0 for a
 // new device.
@@ -55,6 +61,7 @@ func (d *Device) SeenBefore() pcommon.Timestamp { return d.seenBefore }
 // devices are the boards and parts of one target.
 type devices struct {
 	vendor *Vendor
+	page   *pageState
 	boards map[string]*Device // by hw.id; their parts hang on them
 	count  int                // boards and parts together
 }
@@ -138,7 +145,7 @@ func (d *Device) startPage(number uint64, time pcommon.Timestamp) {
 	d.seenBefore, d.seen, d.lastSeen = d.lastSeen, number, time
 	clear(d.values)
 	d.raw = d.raw[:0]
-	clear(d.labelled)
+	d.labelled.startPage()
 	d.facts, d.learned = facts{}, nil
 	d.owners.startPage()
 }
@@ -166,8 +173,8 @@ func (d *Device) learn(r *row) {
 }
 
 // keepValue keeps the value of a row of a known field, on the board where it belongs
-// there.
-func (d *Device) keepValue(s *Series, v float64) {
+// there. It reports false for a row that is a repetition.
+func (d *Device) keepValue(s *Series, v float64) bool {
 	f := s.family
 	rank := rankOwn
 	if !s.labels.row.owner.empty() {
@@ -176,11 +183,21 @@ func (d *Device) keepValue(s *Series, v float64) {
 	if f.field.Scope == devicetable.Board && d.parent != nil {
 		d, rank = d.parent, rankPart
 	}
+	v, _ = f.field.Bounds.Within(f.field.Convert(v)) // check has refused what is not
 	if f.field.Label == "" {
-		d.values[f.id].keepBetter(f.field.Convert(v), rank, f.field.Code)
-		return
+		return d.values[f.id].add(f.field, v, rank)
 	}
-	d.labelled.keepBetter(f.id, s.labels.get(f.field.Label), v, rank)
+	return d.labelled.add(f.id, f.field, s.text, v, rank)
+}
+
+// anyOf reports whether the page has a value of one of some fields.
+func (d *Device) anyOf(ids []devicetable.ID) bool {
+	for _, id := range ids {
+		if d.values[id].Known() || len(d.labelled[id]) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // putResource writes the identity of the device, and nothing about the exporter.
@@ -210,7 +227,9 @@ func (d *Device) putResource(attrs pcommon.Map, vendor *Vendor, opts *Options, n
 	}
 	if d.parent != nil {
 		attrs.PutStr(names.HwParent, d.parent.id)
-		put(vendor.Part.Profile, f[PartProfile])
+	}
+	put(vendor.Part.Profile, f[PartProfile]) // of a board where the vendor settles it
+	if d.parent != nil {
 		putNumber(vendor.Part.Number, d.part)
 		put(vendor.Part.UUID, f[PartUUID])
 	}
@@ -223,8 +242,8 @@ func (d *Device) putResource(attrs pcommon.Map, vendor *Vendor, opts *Options, n
 	put(names.K8sNodeName, node)
 	put(names.K8sClusterName, opts.ClusterName)
 	if vendor.Shares != nil && opts.OTel {
-		d.owners.put(attrs, d.values[vendor.Shares.Memory].V, true)
+		d.owners.put(attrs, vendor.holders(), d.values[vendor.Shares.Memory].V, true)
 	} else {
-		d.owners.put(attrs, 0, false)
+		d.owners.put(attrs, vendor.holders(), 0, false)
 	}
 }

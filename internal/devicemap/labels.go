@@ -78,7 +78,9 @@ func (r *row) read(v *Vendor, labels []label) {
 			}
 		}
 	}
-	r.board, r.part = v.Identify(pairs(labels))
+	if v.Survey == nil {
+		r.board, r.part = v.Identify(pairs(labels))
+	}
 	if exported {
 		r.readExported(v, labels)
 	}

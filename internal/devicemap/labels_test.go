@@ -57,7 +57,7 @@ func FuzzLabels(f *testing.F) {
 			check(v)
 		}
 		of := &Labels{all: attrs}
-		if pod := of.get("pod"); exported && pod != "" && r.owner.pod == pod && of.get("exported_pod") != pod {
+		if pod := of.Get("pod"); exported && pod != "" && r.owner.pod == pod && of.Get("exported_pod") != pod {
 			t.Errorf("the exporter's own pod %q is no owner", pod)
 		}
 	})

@@ -25,7 +25,7 @@ func (h *owner) empty() bool {
 
 func (h *owner) same(o *owner) bool {
 	return h.pod == o.pod && h.namespace == o.namespace && h.container == o.container &&
-		h.label(names.ExporterVGPU) == o.label(names.ExporterVGPU) && h.label("hpc_job") == o.label("hpc_job")
+		h.label(names.ExporterVGPU) == o.label(names.ExporterVGPU) && h.label("hpc_job") == o.label("hpc_job") && h.label("job_id") == o.label("job_id")
 }
 
 // merge adds the labels of another row of the same owner.
@@ -56,7 +56,7 @@ func (h *owner) label(key string) string {
 }
 
 func (h *owner) sortKey() string {
-	return strings.Join([]string{h.namespace, h.pod, h.container, h.label(names.ExporterVGPU), h.label("hpc_job")}, "\x00")
+	return strings.Join([]string{h.namespace, h.pod, h.container, h.label(names.ExporterVGPU), h.label("hpc_job"), h.label("job_id")}, "\x00")
 }
 
 func (h *owner) put(attrs pcommon.Map) {
@@ -108,17 +108,17 @@ func (hs *owners) add(h *owner) (place int, ok bool) {
 }
 
 // put writes the owners that the exporter names, for gpu_pod. One goes onto the
-// resource; those of a shared device into a list, since the device's series belong to
+// resource; those of a shared device into a list with the given key, since the device's series belong to
 // none of them, together with their shares, if shares is set. usage is the memory that
 // the device as a whole uses.
-func (hs *owners) put(attrs pcommon.Map, usage float64, shares bool) {
+func (hs *owners) put(attrs pcommon.Map, key string, usage float64, shares bool) {
 	switch {
 	case len(hs.list) == 0:
 	case len(hs.list) == 1 && !hs.list[0].shared():
 		hs.list[0].put(attrs)
 	default:
 		slices.SortFunc(hs.list, func(a, b ownerShares) int { return strings.Compare(a.sortKey(), b.sortKey()) })
-		list := attrs.PutEmptySlice(names.ExporterHolders)
+		list := attrs.PutEmptySlice(key)
 		shares = shares && hs.sharesSeen(usage)
 		for i := range hs.list {
 			entry := list.AppendEmpty().SetEmptyMap()

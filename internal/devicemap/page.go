@@ -22,6 +22,9 @@ type Page struct {
 	Rows     []Row             // each Series at most once
 	Refused  Refused           // samples that the reader of the page refused
 	Over     Over              // the limit that the reader found it to be over
+	// Limited, of a scrape that failed, is that the exporter refused it because others
+	// scrape it as well: it may be up as before.
+	Limited bool
 }
 
 // Row is a series and its value on one page.
@@ -70,6 +73,7 @@ type Labels struct {
 	all    []label
 	row    row
 	device *Device // that they were found to be about, nil if not yet
+	page   uint64  // the last that a survey saw them on
 }
 
 type label struct{ key, value string }
@@ -85,7 +89,11 @@ func (v *Vendor) NewLabels(pairs [][2]string) *Labels {
 	return l
 }
 
-func (l *Labels) get(key string) string {
+// All are the labels by their keys, sorted.
+func (l *Labels) All() iter.Seq2[string, string] { return pairs(l.all) }
+
+// Get returns a label as the page has it, empty where it is not there.
+func (l *Labels) Get(key string) string {
 	for i := range l.all {
 		if l.all[i].key == key {
 			return l.all[i].value
@@ -99,12 +107,17 @@ type Series struct {
 	family *Family
 	labels *Labels
 	whole  *Family // that the row belongs to if it is a histogram or a summary
+	text   string  // of the row, see devicetable.Field.Label
 }
 
 // NewSeries returns a series. whole is the family X of a row X_bucket, X_sum or
 // X_count, and nil for any other row.
 func NewSeries(f *Family, l *Labels, whole *Family) *Series {
-	return &Series{family: f, labels: l, whole: whole}
+	s := &Series{family: f, labels: l, whole: whole}
+	if f.field != nil && f.field.Label != "" {
+		s.text = f.field.RowText(l.Get)
+	}
+	return s
 }
 
 // Whole is what NewSeries was given.
@@ -152,7 +165,7 @@ func (s *Series) part() bool {
 	case s.whole != nil && (s.whole.Type == Histogram || s.whole.Type == Summary):
 		return true
 	case s.family.Type == Summary:
-		return s.labels.get("quantile") != ""
+		return s.labels.Get("quantile") != ""
 	default:
 		return false
 	}

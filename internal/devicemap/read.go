@@ -8,6 +8,9 @@ import "go.opentelemetry.io/collector/pdata/pcommon"
 // read sorts all rows of one page to their devices.
 func (t *Target) read(p *Page) {
 	t.page.start(p)
+	if t.vendor.Survey != nil {
+		t.surveyed.find(t.vendor, p, t.page.number)
+	}
 	for i := range p.Rows {
 		t.readRow(p.Rows[i].Series, p.Rows[i].Value, p.Time)
 	}
@@ -34,8 +37,12 @@ func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 		return
 	}
 	t.page.time = now
-	if s.labels.row.board == "" {
+	switch s.labels.row.board {
+	case "":
 		t.readLoose(s, v)
+		return
+	case DropRows:
+		refused[Dropped]++
 		return
 	}
 	d := t.devices.find(s.labels)
@@ -53,7 +60,9 @@ func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 	}
 	switch {
 	case f.field != nil:
-		d.keepValue(s, v)
+		if !d.keepValue(s, v) {
+			refused[Repeated]++
+		}
 		if f.share != notShared {
 			if row, may := d.note(place, s, v); may {
 				t.page.shares = append(t.page.shares, row)
@@ -73,7 +82,11 @@ func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 // the exporter. A known field without a device has no meaning.
 func (t *Target) readLoose(s *Series, v float64) {
 	if s.family.field != nil {
-		t.page.refused[NoDevice]++
+		if t.vendor.counts(s.family) {
+			t.page.counted = max(t.page.counted, int(s.family.field.Convert(v)))
+		} else {
+			t.page.refused[NoDevice]++
+		}
 		return
 	}
 	if t.opts.AsIs {
@@ -96,7 +109,7 @@ func (p *pageState) start(page *Page) {
 	p.time = 0
 	p.order = p.order[:0]
 	p.loose = p.loose[:0]
-	p.refused, p.over = page.Refused, page.Over
+	p.refused, p.over, p.counted = page.Refused, page.Over, 0
 }
 
 // see notes that a row with the labels is about the device, and about its board.

@@ -12,6 +12,7 @@ import (
 // Reading is the value of one field of one device on a page.
 type Reading struct {
 	V    float64 // in the base unit
+	rows uint32  // more than one: that V is the sum of
 	rank rank
 }
 
@@ -37,6 +38,27 @@ func (x *Reading) keepBetter(v float64, r rank, code bool) {
 	*x = Reading{V: v, rank: r}
 }
 
+// add takes a further row of a field. It reports false for a row that is a repetition.
+func (x *Reading) add(f *devicetable.Field, v float64, r rank) bool {
+	if r != x.rank || f.Several == devicetable.Greatest {
+		x.keepBetter(v, r, f.Code)
+		return true
+	}
+	if f.Several == devicetable.First {
+		return false
+	}
+	x.V += v
+	x.rows = max(x.rows, 1) + 1
+	return true
+}
+
+// divide makes the mean of the sum of several rows.
+func (x *Reading) divide() {
+	if x.rows > 1 {
+		x.V, x.rows = x.V/float64(x.rows), 1
+	}
+}
+
 // readings are those of one device, by devicetable.ID.
 type readings []Reading
 
@@ -53,7 +75,8 @@ func (r readings) first(ids []devicetable.ID) Reading {
 // labelled are the rows of families with a label of their own, by that label.
 type labelled map[devicetable.ID]map[string]Reading
 
-func (l *labelled) keepBetter(id devicetable.ID, text string, v float64, r rank) {
+// rows are the rows of a field.
+func (l *labelled) rows(id devicetable.ID) map[string]Reading {
 	if *l == nil {
 		*l = labelled{}
 	}
@@ -62,9 +85,26 @@ func (l *labelled) keepBetter(id devicetable.ID, text string, v float64, r rank)
 		rows = map[string]Reading{}
 		(*l)[id] = rows
 	}
+	return rows
+}
+
+func (l *labelled) add(id devicetable.ID, f *devicetable.Field, text string, v float64, r rank) bool {
+	rows := l.rows(id)
 	x := rows[text]
-	x.keepBetter(v, r, false)
+	ok := x.add(f, v, r)
 	rows[text] = x
+	return ok
+}
+
+// startPage empties the rows. Maps of few rows are kept for the next page.
+func (l labelled) startPage() {
+	for id, rows := range l {
+		if len(rows) > 64 {
+			delete(l, id)
+			continue
+		}
+		clear(rows)
+	}
 }
 
 // Cumulative turns the readings of a cumulative counter into a start time. No exporter
@@ -73,6 +113,7 @@ func (l *labelled) keepBetter(id devicetable.ID, text string, v float64, r rank)
 type Cumulative struct {
 	Start pcommon.Timestamp // 0 before the first reading
 	last  float64
+	fell  bool // the reading before was below last, see ObserveSteady
 }
 
 // Observe takes a reading and returns the start time of the counter.
@@ -82,6 +123,18 @@ func (c *Cumulative) Observe(v float64, t pcommon.Timestamp) (start pcommon.Time
 	}
 	c.last = v
 	return c.Start
+}
+
+// ObserveSteady takes a reading of a counter that at times falls and comes back. At the
+// first smaller reading nothing is known yet, and ok is false. The next one decides: a
+// glitch, if it is not below the reading before the fall, or else a reset.
+func (c *Cumulative) ObserveSteady(v float64, t pcommon.Timestamp) (start pcommon.Timestamp, ok, glitch bool) {
+	if c.Start != 0 && v < c.last && !c.fell {
+		c.fell = true
+		return c.Start, false, false
+	}
+	glitch, c.fell = c.fell && v >= c.last, false
+	return c.Observe(v, t), true, glitch
 }
 
 // memoryLimit is the size of a device's memory in bytes. What is reserved may be a part
@@ -95,36 +148,4 @@ func (r readings) memoryLimit(m *Memory) (float64, bool) {
 		return 0, false
 	}
 	return used.V + free.V + r.first(m.Reserved).V, true
-}
-
-// sumParts gives a board the memory of its parts where the page has no row of its own
-// for it, so that sums over physical devices hold. A part without a value would make
-// the sum too small: then there is none.
-func (d *Device) sumParts(m *Memory, page uint64) {
-	if len(d.parts) == 0 || d.values.first(m.Used).rank != rankNone {
-		return
-	}
-	var usage, limit, reserved float64
-	onPage := 0
-	hasUsage, hasLimit, hasReserved := true, true, true
-	for _, p := range d.parts {
-		if p.seen != page {
-			continue
-		}
-		onPage++
-		u, r := p.values.first(m.Used), p.values.first(m.Reserved)
-		l, limited := p.values.memoryLimit(m)
-		usage, limit, reserved = usage+u.V, limit+l, reserved+r.V
-		hasUsage = hasUsage && u.rank != rankNone
-		hasReserved = hasReserved && r.rank != rankNone
-		hasLimit = hasLimit && limited
-	}
-	set := func(ids []devicetable.ID, v float64, ok bool) {
-		if ok && onPage > 0 && len(ids) > 0 {
-			d.values[ids[0]].keepBetter(v, rankPart, false)
-		}
-	}
-	set(m.Used, usage, hasUsage)
-	set(m.Total, limit, hasLimit)
-	set(m.Reserved, reserved, hasReserved)
 }

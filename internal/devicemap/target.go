@@ -49,6 +49,9 @@ type Target struct {
 	tooMany  Over // devices
 	still    still
 	judged   bool // gpu.exporter.frozen was written
+	surveyed surveyed
+	wasUp    bool // what gpu.exporter.up was before
+	limited  bool // the scrape before was refused by a limit of the exporter
 }
 
 // pageState is what was read of one page so far; its memory serves the next page.
@@ -60,15 +63,18 @@ type pageState struct {
 	shares  []share           // rows that may be shares, see shares.go
 	refused Refused
 	over    Over // the first limit of a target that it is over
+	counted int  // devices that the exporter counts, 0 where it does not
 }
 
 // NewTarget returns the state of an exporter that was never scraped.
 func NewTarget(v *Vendor, opts Options) *Target {
-	return &Target{
+	t := &Target{
 		vendor: v, opts: opts, tooMany: v.OverDevices(),
 		devices:  devices{vendor: v, boards: map[string]*Device{}},
 		unmapped: unmapped{series: map[string]*unmappedSeries{}},
 	}
+	t.devices.page = &t.page
+	return t
 }
 
 // Result is what one scrape gave.
@@ -79,6 +85,7 @@ type Result struct {
 	Over    Over   // the limit of the target that the page is over
 	Lack    Lack   // where there is no device
 	Why     string // the evidence of Lack
+	Missing int    // devices that the exporter counts and has no row of
 }
 
 // Map turns one scrape into metrics.
@@ -88,20 +95,35 @@ func (t *Target) Map(p *Page, e Exporter) Result {
 	node := t.node(e)
 	// Exporters print devices and families in any order.
 	slices.SortFunc(t.page.order, func(a, b *Device) int { return strings.Compare(a.id, b.id) })
+	t.settle()
 	t.writeExporter(out, p, e, node)
 	t.writeDevices(out, node, e.Pod)
 	t.forget()
 	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused, Over: t.page.over}
 	if p.Up && result.Devices == 0 {
-		result.Lack, result.Why = p.lack(t.vendor.System)
+		result.Lack, result.Why = p.lack(t.vendor)
+	}
+	if t.page.counted > 0 {
+		result.Missing = max(0, t.page.counted-t.page.undivided())
 	}
 	return result
+}
+
+// undivided is the number of devices of the page without parts.
+func (p *pageState) undivided() int {
+	n := len(p.order)
+	for _, d := range p.order {
+		if d.parent == nil && len(d.Parts()) > 0 {
+			n--
+		}
+	}
+	return n
 }
 
 // writeDevices appends one resource a device.
 func (t *Target) writeDevices(md pmetric.Metrics, node, exporterPod string) {
 	order := t.page.order
-	if t.opts.OTel {
+	if t.opts.OTel && t.vendor.Settle == nil {
 		for _, d := range order {
 			d.sumParts(&t.vendor.Memory, t.page.number)
 		}
@@ -127,4 +149,25 @@ func (t *Target) forget() {
 	}
 	t.devices.forget(t.page.time)
 	t.unmapped.forget(t.page.number)
+}
+
+// settle has the vendor decide what takes several readings, or several devices.
+func (t *Target) settle() {
+	for _, d := range t.page.order {
+		for _, id := range t.vendor.Table.Means() {
+			d.values[id].divide()
+			for text, x := range d.labelled[id] {
+				x.divide()
+				d.labelled[id][text] = x
+			}
+		}
+	}
+	if t.vendor.Settle == nil {
+		return
+	}
+	for _, d := range t.page.order {
+		if d.parent == nil {
+			t.vendor.Settle(d)
+		}
+	}
 }

@@ -4,6 +4,7 @@
 package devicemap
 
 import (
+	"cmp"
 	"iter"
 	"math"
 	"slices"
@@ -46,13 +47,24 @@ type Vendor struct {
 	// although the exporter types it counter. nil: none do.
 	Falls func(family string) bool
 
+	// Counted are fields without a device: how many devices, parts instead of their board,
+	// the exporter has.
+	Counted []devicetable.ID
+
 	// Identify finds the device that labels are about: the hw.id of the board, "" where
 	// they name none, and the number of the board's part, "" for the board itself.
 	Identify func(labels iter.Seq2[string, string]) (board, part string)
+	// Survey, instead of Identify, looks at the labels of a whole page before its rows are
+	// read. previous is the Survey that stood before, nil at first.
+	Survey func(previous any, labels iter.Seq[*Labels]) Survey
 	// PartID is the hw.id of a part.
 	PartID func(board, part string) string
 	// Part has the resource attributes of a part.
 	Part PartAttributes
+
+	// Holders is the resource attribute with the owners of a shared device, by default
+	// names.DeviceHolders.
+	Holders string
 
 	// Label classifies a label by its key, whatever its spelling.
 	Label func(key string) exporterlabels.Label
@@ -65,6 +77,11 @@ type Vendor struct {
 	// of the owner's pod. nil: none is.
 	PodLabel func(key string) bool
 
+	// Settle is called for each board of a page once all rows are read, before anything is
+	// written. It decides what takes several readings or several devices: limits, means
+	// and sums over parts, and facts. Where it is nil, the memory of a board is that of its
+	// parts.
+	Settle func(board *Device)
 	// Derive returns the derivation of a new device. nil: there is nothing to derive.
 	Derive func() Derivation
 }
@@ -78,7 +95,11 @@ type Derivation interface {
 
 // Memory are the fields of a device's memory, in bytes once converted. Of each the
 // first on the page counts.
-type Memory struct{ Used, Total, Free, Reserved []devicetable.ID }
+type Memory struct {
+	Used, Total, Free, Reserved []devicetable.ID
+	// Bounded refuses a usage above 1.05 times the limit.
+	Bounded bool
+}
 
 // Shares are the fields of which the exporter may print each owner's share of a shared
 // device, under the same family.
@@ -88,6 +109,9 @@ type Shares struct{ Memory, Utilization devicetable.ID }
 type Moving struct {
 	Energy []devicetable.ID // rise always on a board that measures them
 	Clocks []devicetable.ID // mostly differ
+	// MustMove is for fields that stand still on some boards: only what moved once is
+	// frozen.
+	MustMove bool
 }
 
 // PartAttributes are the keys of resource attributes; empty for those that the
@@ -101,6 +125,11 @@ func (v *Vendor) OverDevices() Over { return OverLimit(MaxDevices, v.Devices) }
 func (v *Vendor) ours(family string) bool {
 	return slices.ContainsFunc(v.Prefixes, func(p string) bool { return strings.HasPrefix(family, p) })
 }
+
+func (v *Vendor) holders() string { return cmp.Or(v.Holders, names.DeviceHolders) }
+
+// counts reports whether a family's rows count devices.
+func (v *Vendor) counts(f *Family) bool { return f.field != nil && slices.Contains(v.Counted, f.id) }
 
 func (v *Vendor) absent(f *devicetable.Field, x float64) bool {
 	return v.Absent != nil && v.Absent(f, x)
@@ -144,6 +173,9 @@ func (v *Vendor) check(x float64, f *devicetable.Field) (Reason, bool) {
 		return Negative, false
 	case x == 0 && f.ZeroIsAbsent:
 		return NoSensor, false
+	case f.Bounds != devicetable.NoBounds:
+		_, plausible := f.Bounds.Within(f.Convert(x))
+		return Implausible, plausible
 	}
 	return 0, true
 }

@@ -183,15 +183,28 @@ func TestASecondVendor(t *testing.T) {
 }
 
 // TestEmptyIsDown: an exporter that answers without devices is not up, for vendors with
-// that rule.
+// that rule. What else is on the page is not that exporter's.
 func TestEmptyIsDown(t *testing.T) {
-	for down, want := range map[bool]string{true: "exporter gpu.exporter.up 0", false: "exporter gpu.exporter.up 1"} {
+	load := []string{"acme_load", "5"}
+	for _, c := range []struct {
+		down bool
+		page [][]string
+		up   int
+		lack Lack
+		why  string
+	}{
+		{false, [][]string{{"acme_build_info", "1"}}, 1, LacksDevices, "samples of Acme: 1, of a GPU: 0"},
+		{true, [][]string{{"acme_build_info", "1"}}, 0, LacksPage, "samples: 1, of a device: 0, first: acme_build_info"},
+		{true, [][]string{{"promhttp_metric_handler_requests_total", "1"}, {"go_goroutines", "1"}}, 0, LacksPage, "samples: 2, of a device: 0, first: promhttp_metric_handler_requests_total"},
+		{true, [][]string{{"go_goroutines", "1"}, {"node_load1", "1"}}, 0, LacksFamilies, "samples: 2, of Acme: 0, first: go_goroutines"},
+		{true, [][]string{{"acme_build_info", "1"}, load}, 0, LacksDevices, "samples of Acme: 2, of a GPU: 0"},
+	} {
 		v := acme
-		v.EmptyIsDown = down
-		r := newScraper(&v).scrape([]string{"acme_build_info", "1"})
-		assert.Contains(t, lines(r.Metrics), want)
-		assert.Equal(t, LacksDevices, r.Lack)
-		assert.Equal(t, "samples of Acme: 1, of a GPU: 0", r.Why)
+		v.EmptyIsDown = c.down
+		r := newScraper(&v).scrape(c.page...)
+		assert.Contains(t, lines(r.Metrics), fmt.Sprint("exporter gpu.exporter.up ", c.up))
+		assert.Equal(t, c.lack, r.Lack)
+		assert.Equal(t, c.why, r.Why)
 	}
 }
 

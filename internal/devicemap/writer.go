@@ -4,11 +4,15 @@
 package devicemap
 
 import (
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -90,26 +94,121 @@ func (w *Writer) writeDevice() {
 	w.writeRaw(w.device.raw, w.device.id)
 }
 
-// writeTable writes the series that are one field's value each.
+// writeTable writes the series that are one field's value each, or one of each row.
 func (w *Writer) writeTable() {
 	d := w.device
 	table := w.target.vendor.Table
 	for i := range table.Series {
 		s := &table.Series[i]
-		x := d.values.first(s.From)
-		if x.rank == rankNone || d.values.first(s.Unless).rank != rankNone {
+		switch {
+		case d.anyOf(s.Unless):
+		case s.RowKey != "":
+			w.writeRows(i, s)
+		case s.Row != "":
+			for _, id := range s.From {
+				if x := d.labelled[id][s.Row]; x.Known() {
+					w.writeSeries(s, &table.Fields[id], x.V, &d.starts[i])
+					break
+				}
+			}
+		default:
+			for _, id := range s.From {
+				if x := &d.values[id]; x.Known() {
+					w.writeSeries(s, &table.Fields[id], x.V, &d.starts[i])
+					break
+				}
+			}
+		}
+	}
+}
+
+// writeSeries writes the point of a series, and reports it, or nothing for a reading that
+// may be a glitch.
+func (w *Writer) writeSeries(s *devicetable.Series, f *devicetable.Field, v float64, c *Cumulative) (p pmetric.NumberDataPoint, ok bool) {
+	var start pcommon.Timestamp
+	if s.Metric.Kind == names.Counter {
+		if !f.Glitches {
+			start = c.Observe(v, w.time)
+		} else {
+			var glitch bool
+			if start, ok, glitch = c.ObserveSteady(v, w.time); !ok {
+				return p, false
+			}
+			if glitch {
+				w.target.page.refused[Implausible]++
+			}
+		}
+	}
+	p = w.Value(s.Metric, v)
+	if start != 0 {
+		p.SetStartTimestamp(start)
+	}
+	if s.Key != "" {
+		p.Attributes().PutStr(s.Key, s.Value)
+	}
+	if s.Key2 != "" {
+		p.Attributes().PutStr(s.Key2, s.Value2)
+	}
+	return p, true
+}
+
+// rowStarts are the start times of a series of rows, by the texts of the rows.
+type rowStarts map[string]*Cumulative
+
+// writeRows writes a point for each row of the first field that has any.
+func (w *Writer) writeRows(i int, s *devicetable.Series) {
+	d := w.device
+	for _, id := range s.From {
+		texts := slices.Sorted(maps.Keys(d.labelled[id]))
+		if len(texts) > 0 && texts[0] == "" { // a row without its label
+			texts = texts[1:]
+		}
+		if len(texts) == 0 {
 			continue
 		}
-		p := w.Value(s.Metric, x.V)
-		if s.Metric.Kind == names.Counter {
-			p.SetStartTimestamp(d.starts[i].Observe(x.V, w.time))
+		if d.rowStarts == nil {
+			d.rowStarts = map[int]rowStarts{}
 		}
-		if s.Key != "" {
-			p.Attributes().PutStr(s.Key, s.Value)
+		starts := d.rowStarts[i]
+		if starts == nil {
+			starts = rowStarts{}
+			d.rowStarts[i] = starts
 		}
-		if s.Key2 != "" {
-			p.Attributes().PutStr(s.Key2, s.Value2)
+		for _, text := range texts {
+			c := starts[text]
+			if c == nil {
+				c = &Cumulative{}
+				starts[text] = c
+			}
+			p, ok := w.writeSeries(s, &w.target.vendor.Table.Fields[id], d.labelled[id][text].V, c)
+			if ok {
+				putRow(p.Attributes(), s.RowKey, text)
+			}
 		}
+		// What has left the page for good is not kept; a gap is no restart.
+		if len(starts) > 2*len(texts)+16 {
+			maps.DeleteFunc(starts, func(text string, _ *Cumulative) bool {
+				_, there := d.labelled[id][text]
+				return !there
+			})
+		}
+		return
+	}
+}
+
+// putRow writes the text of a row, or the texts of its labels, with as many keys.
+func putRow(attrs pcommon.Map, keys, text string) {
+	for {
+		key, otherKeys, several := strings.Cut(keys, ",")
+		if !several {
+			attrs.PutStr(key, text)
+			return
+		}
+		value, others, _ := strings.Cut(text, ",")
+		if value != "" {
+			attrs.PutStr(key, value)
+		}
+		keys, text = otherKeys, others
 	}
 }
 
@@ -118,6 +217,10 @@ func (w *Writer) writeMemory() {
 	fields := &w.target.vendor.Memory
 	usage := w.device.values.first(fields.Used)
 	limit, limited := w.device.values.memoryLimit(fields)
+	if fields.Bounded && usage.Known() && limited && usage.V > 1.05*limit {
+		w.target.page.refused[Implausible]++
+		usage = Reading{}
+	}
 	if usage.rank != rankNone {
 		w.Value(&names.GPUMemoryUsage, usage.V)
 	}
@@ -125,6 +228,10 @@ func (w *Writer) writeMemory() {
 		w.Value(&names.GPUMemoryLimit, limit)
 	}
 	if usage.rank != rankNone && limited && limit > 0 {
-		w.Value(&names.GPUMemoryUtilization, usage.V/limit)
+		ratio := usage.V / limit
+		if fields.Bounded {
+			ratio = min(ratio, 1)
+		}
+		w.Value(&names.GPUMemoryUtilization, ratio)
 	}
 }

@@ -7,6 +7,8 @@
 // documentation is generated from it.
 package devicetable
 
+import "strings"
+
 // Type is how an exporter stores a field. A vendor's sentinels may depend on it.
 type Type uint8
 
@@ -27,6 +29,41 @@ const (
 	// Board fields exist once a board. On the series of a part they are the board's.
 	Board
 )
+
+// Several is what the value of a field is where a device has several rows of it.
+type Several uint8
+
+const (
+	Greatest Several = iota
+	Mean
+	Sum
+	First // further rows are counted as repeated
+)
+
+// Bounds are the values, in the base unit, that a field can have.
+type Bounds uint8
+
+const (
+	NoBounds Bounds = iota
+	Ratio           // up to 1.05; what is above 1 is cut to 1
+	Watts           // up to 10,000
+	Celsius         // -50 to 200
+)
+
+// Within returns the value that v, in the base unit, stands for, and whether a device can
+// have it.
+func (b Bounds) Within(v float64) (float64, bool) {
+	switch b {
+	case Ratio:
+		return min(v, 1), v <= 1.05
+	case Watts:
+		return v, v <= 10_000
+	case Celsius:
+		return v, v >= -50 && v <= 200
+	default:
+		return v, true
+	}
+}
 
 // Field is one field of an exporter.
 type Field struct {
@@ -50,8 +87,40 @@ type Field struct {
 	// Code marks fields that contain no quantity: of several rows the last counts,
 	// not the greatest.
 	Code bool
-	// Label names the family's own label where one device has several rows.
+	// Several is what becomes of the rows of one device with the same row text.
+	Several Several
+	// Bounds refuses values that no device can have.
+	Bounds Bounds
+	// Glitches marks a cumulative field that at times falls for one page and comes back.
+	// At a smaller value nothing is written for one page; if the next value is below the
+	// last good one too, it was a reset.
+	Glitches bool
+	// Computed marks a field that no family prints: Name is a word for the
+	// documentation, and only the vendor's Settle gives it a value.
+	Computed bool
+	// Label names the family's own label where one device has several rows, or several
+	// labels, "location,type". The text of a row is the label's value, or their values
+	// joined by ",", empty where the row has none of them.
 	Label string
+}
+
+// RowText is the text of a row with the labels of this field, given their values.
+func (f *Field) RowText(value func(label string) string) string {
+	first, more, several := strings.Cut(f.Label, ",")
+	text := value(first)
+	if !several {
+		return text
+	}
+	some := text != ""
+	for _, label := range strings.Split(more, ",") {
+		v := value(label)
+		some = some || v != ""
+		text += "," + v
+	}
+	if !some {
+		return ""
+	}
+	return text
 }
 
 // Convert turns a value on the page into the base unit.

@@ -26,6 +26,9 @@ func (t *Table) Markdown(w Words) string {
 	row(&b, "---", "---", "---", "---")
 	for _, s := range t.Series {
 		from := t.listed(s.From)
+		if s.Row != "" {
+			from += " with " + code(s.Row)
+		}
 		if len(s.Unless) > 0 {
 			from += "; not beside " + t.listed(s.Unless)
 		}
@@ -81,6 +84,9 @@ func attributes(s Series) string {
 	if s.Key2 != "" {
 		out = append(out, code(s.Key2)+"="+s.Value2)
 	}
+	if s.RowKey != "" {
+		out = append(out, codes(strings.Split(s.RowKey, ",")))
+	}
 	return strings.Join(out, ", ")
 }
 
@@ -93,7 +99,10 @@ func (t *Table) listed(ids []ID) string {
 }
 
 func number(f *Field) string {
-	if f.Number == 0 {
+	switch {
+	case f.Computed:
+		return "computed"
+	case f.Number == 0:
 		return "exporter"
 	}
 	return strconv.Itoa(f.Number)
@@ -102,13 +111,32 @@ func number(f *Field) string {
 func notes(f *Field) string {
 	var out []string
 	if f.Label != "" {
-		out = append(out, "a row for each "+code(f.Label))
+		out = append(out, "a row for each "+code(strings.ReplaceAll(f.Label, ",", "` and `")))
+	}
+	switch f.Several {
+	case Mean:
+		out = append(out, "the mean of several rows")
+	case Sum:
+		out = append(out, "the sum of several rows")
+	case First:
+		out = append(out, "the first of several rows")
 	}
 	if f.Signed {
 		out = append(out, "may be negative")
 	}
 	if f.ZeroIsAbsent {
 		out = append(out, "0 is a board without the sensor")
+	}
+	switch f.Bounds {
+	case Ratio:
+		out = append(out, "above 1.05 implausible")
+	case Watts:
+		out = append(out, "above 10 kW implausible")
+	case Celsius:
+		out = append(out, "outside of -50 to 200 °C implausible")
+	}
+	if f.Glitches {
+		out = append(out, "a value that falls for one page is implausible")
 	}
 	return strings.Join(out, "; ")
 }

@@ -3,7 +3,11 @@
 
 package devicetable
 
-import "github.com/otelcol-gpu/otelcol-gpu/internal/names"
+import (
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
 
 // ID is a field's place in Table.Fields.
 type ID int
@@ -18,6 +22,12 @@ type Series struct {
 	Key2, Value2 string
 	// From are the fields that can give the value; the first on the page does.
 	From []ID
+	// Row is the text of the row that gives the value, of fields with a Label.
+	Row string
+	// RowKey, instead of Row, makes one point of every row that has a text, with the text
+	// as this attribute; "a,b" makes two of the texts of two labels. Where a field has no
+	// row with a text, the next one counts.
+	RowKey string
 	// Unless keeps the series away where one of these fields is on the page.
 	Unless []ID
 }
@@ -49,19 +59,30 @@ type Table struct {
 
 	byName  map[string]ID
 	dropped map[string]bool
+	means   []ID
 }
 
 // New returns the table with its names indexed. It panics where one name has two
 // meanings, which is a mistake in the table.
 func New(t Table) *Table {
 	t.byName, t.dropped = map[string]ID{}, map[string]bool{}
+	t.means = nil
 	for id, f := range t.Fields {
+		if f.Several == Mean {
+			t.means = append(t.means, ID(id))
+		}
+		if f.Computed {
+			continue
+		}
 		for _, name := range append([]string{f.Name}, f.Aliases...) {
 			if _, taken := t.byName[name]; taken || name == "" {
 				panic("the name of two fields, or of none: " + name)
 			}
 			t.byName[name] = ID(id)
 		}
+	}
+	for _, s := range t.Series {
+		s.check(t.Fields)
 	}
 	for _, name := range t.Dropped {
 		if _, taken := t.byName[name]; taken {
@@ -71,6 +92,25 @@ func New(t Table) *Table {
 	}
 	return &t
 }
+
+// check panics where a series of rows takes its value from a field without rows, or the
+// other way round.
+func (s *Series) check(fields []Field) {
+	for _, id := range s.From {
+		f := &fields[id]
+		switch {
+		case s.Row != "" && s.RowKey != "":
+			panic("one row and all of them: " + s.Metric.Name)
+		case (s.Row != "" || s.RowKey != "") != (f.Label != ""):
+			panic("a series of rows and a field without, or the other way round: " + s.Metric.Name + " from " + f.Name)
+		case s.RowKey != "" && strings.Count(s.RowKey, ",") != strings.Count(f.Label, ","):
+			panic("not as many attributes as labels: " + s.Metric.Name + " from " + f.Name)
+		}
+	}
+}
+
+// Means are the fields of which the mean of several rows counts.
+func (t *Table) Means() []ID { return t.means }
 
 // ByName finds the field of a family by any of its names.
 func (t *Table) ByName(family string) (ID, bool) {

@@ -125,6 +125,8 @@ func (e *Exporter) Lacking(lack devicemap.Lack) Outcome {
 		return e.Other()
 	case devicemap.LacksValues:
 		return NoValue
+	case devicemap.LacksPage:
+		return Empty
 	default:
 		return NoDevice
 	}

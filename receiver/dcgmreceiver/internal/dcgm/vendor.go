@@ -42,6 +42,7 @@ var Vendor = devicemap.Vendor{
 	Identify: identify,
 	PartID:   deviceid.MIG,
 	Part:     devicemap.PartAttributes{Number: names.GPUMIGInstanceID, Profile: names.GPUMIGProfile, UUID: names.GPUMIGUUID},
+	Holders:  names.ExporterHolders,
 
 	Label:      exporterlabels.Classify,
 	AbsentText: textSentinel,
