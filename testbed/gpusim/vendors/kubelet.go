@@ -1,0 +1,99 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vendors
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
+)
+
+// Grant is what a container was given, ids by resource.
+type Grant struct {
+	Owner
+	IDs map[string][]string
+}
+
+// Kubelet is what a node's device plugin announces at a time, and who was given it.
+func (f *Fleet) Kubelet(node string, now time.Time) (announced map[string][]string, grants []Grant) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h := f.host(node)
+	if h == nil {
+		return nil, nil
+	}
+	announced = map[string][]string{}
+	given := map[Owner]map[string][]string{}
+	var order []Owner
+	for _, s := range h.at(f.start, now) {
+		for i := range s.parts {
+			p := &s.parts[i]
+			if h.model.Vendor == Intel && i > 0 {
+				break // tiles are no devices of the plugin
+			}
+			resource, ids := h.kubeletIDs(s, p)
+			announced[resource] = append(announced[resource], ids...)
+			for _, o := range p.owners {
+				owner := Owner{o.Namespace, o.Name, o.Container}
+				if given[owner] == nil {
+					given[owner] = map[string][]string{}
+					order = append(order, owner)
+				}
+				given[owner][resource] = append(given[owner][resource], h.idsOf(o, s, ids)...)
+			}
+		}
+	}
+	for _, o := range order {
+		grants = append(grants, Grant{o, given[o]})
+	}
+	return announced, grants
+}
+
+// idsOf are the ids of a pod among those of a device: all, or of a shared card its own.
+func (h *host) idsOf(o *held, s *state, ids []string) []string {
+	if len(ids) == 1 {
+		return ids
+	}
+	var own []string
+	for _, at := range o.places {
+		if at.board == s.index && at.replica < len(ids) {
+			own = append(own, ids[at.replica])
+		}
+	}
+	return own
+}
+
+// kubeletIDs are the ids of a device at its plugin: of a shared card one a replica.
+func (h *host) kubeletIDs(s *state, p *part) (resource string, ids []string) {
+	switch h.model.Vendor {
+	case Gaudi:
+		return "habana.ai/gaudi", []string{s.serial}
+	case Intel:
+		for i := range h.Replicas {
+			ids = append(ids, fmt.Sprintf("card%d-%d", s.card(), i))
+		}
+		if h.Model == "B60" {
+			return "gpu.intel.com/xe", ids
+		}
+		return "gpu.intel.com/i915", ids
+	}
+	resource = "amd.com/gpu"
+	if h.Mixed {
+		resource = "amd.com/" + s.profile()
+	}
+	if p.id == 0 { // partition 0 keeps the address of the board
+		return resource, []string{s.pci}
+	}
+	return resource, []string{fmt.Sprintf("amdgpu_xcp_%d", h.xcp(s, p))}
+}
+
+// xcp is the number of the platform device of a partition but the first. The order is
+// the driver's own and says nothing about boards.
+func (h *host) xcp(s *state, p *part) int {
+	// A walk over all numbers with a step that has no common divisor with their count.
+	count := uint64(len(h.boards) * 8)
+	at := uint64(s.index*8 + p.id)
+	return int((at*17 + random.Mix(h.seed)%count) % count)
+}
