@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/gpusysfs"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/dra"
@@ -87,6 +88,7 @@ type View struct {
 	Fresh  bool                      // Pools are as the API has them, or were until a while ago
 	Node   *Node                     // nil: not known
 	Shared *Shared                   // nil: annotations of pods are not read
+	Sysfs  *gpusysfs.Snapshot        // nil: not read, or older than what the kubelet lists
 }
 
 // Builder makes snapshots of answers. It is not safe for concurrent use.
@@ -106,13 +108,13 @@ func (b *Builder) Build(a kubelet.Answer, v View, old *Snapshot) (*Snapshot, Tal
 		listed = b.Read.allocatable(a.Allocatable, &tl)
 	}
 	held, shared := b.sharedBy(held, listed, &a, v, &tl)
-	var known map[device]int
+	var before map[device]int
 	if old != nil {
-		known = old.replicas
+		before = old.replicas
 	}
 	s := &Snapshot{At: a.At, replicas: map[device]int{}, slots: map[slot]int{}}
 	if a.Allocatable == nil {
-		maps.Copy(s.replicas, known)
+		maps.Copy(s.replicas, before)
 	} else {
 		for _, id := range listed {
 			s.replicas[id.device()]++
@@ -121,13 +123,14 @@ func (b *Builder) Build(a kubelet.Answer, v View, old *Snapshot) (*Snapshot, Tal
 	if v.Pools != nil {
 		tl.Refused[DevicesLimit] += v.Pools.Refused
 	}
-	parts := shares(s.replicas, known, held, &tl)
+	parts := shares(s.replicas, before, held, &tl)
 	s.allocations = make([]allocation, 0, min(b.MaxDevices, max(len(held), len(listed))+len(tl.claimed)))
-	b.addHeld(s, held, parts, v)
+	known := b.ids(held, listed, v, old)
+	b.addHeld(s, held, parts, known, v)
 	o := b.addClaimed(s, tl.claimed, v, old, &tl)
 	b.addShared(s, shared, old, o, &tl)
 	if !tl.incomplete {
-		taken := b.addFree(s, held, listed, v, o, shared, &tl)
+		taken := b.addFree(s, held, listed, known, v, o, shared, &tl)
 		if a.Allocatable != nil {
 			b.addFreeShared(s, shared, o, taken, &tl)
 		}
@@ -233,7 +236,7 @@ func shares(replicas, known map[device]int, held []entry, tl *Tally) map[device]
 
 // addHeld adds the devices that containers hold to a snapshot that has none yet;
 // held is sorted.
-func (b *Builder) addHeld(s *Snapshot, held []entry, parts map[device]int, v View) {
+func (b *Builder) addHeld(s *Snapshot, held []entry, parts map[device]int, known *ids, v View) {
 	type key struct {
 		owner          owner.Owner
 		resource, hwID string
@@ -243,14 +246,14 @@ func (b *Builder) addHeld(s *Snapshot, held []entry, parts map[device]int, v Vie
 	owners := map[kubeletID]int{}
 	for _, e := range held {
 		owners[e.kubeletID]++
-		parsed := deviceid.ParseKubelet(e.resource, e.id)
-		k := key{e.owner, e.resource, b.hwID(parsed)}
+		parsed := known.parse(e.kubeletID)
+		k := key{e.owner, e.resource, known.hwID(parsed)}
 		i, ok := at[k]
 		if !ok {
 			i = len(s.allocations)
 			at[k] = i
 			count = append(count, 0)
-			s.allocations = append(s.allocations, b.allocation(e.owner, e.resource, parsed, v))
+			s.allocations = append(s.allocations, known.allocation(e.owner, e.resource, parsed, v))
 		}
 		count[i]++
 		s.allocations[i].share = min(1, float64(count[i])/float64(parts[e.device()]))
@@ -259,7 +262,7 @@ func (b *Builder) addHeld(s *Snapshot, held []entry, parts map[device]int, v Vie
 		switch {
 		case n > 1:
 			s.States.Contested++
-		case deviceid.ParseKubelet(id.resource, id.id).Resolved:
+		case known.parse(id).Resolved:
 			s.States.Held++
 		default:
 			s.States.Unresolved++
@@ -270,23 +273,23 @@ func (b *Builder) addHeld(s *Snapshot, held []entry, parts map[device]int, v Vie
 // addFree adds the devices that the kubelet has and that have no owner, as far as
 // max_devices allows. It gives the GPUs that the device plugin has, which are
 // not DRA's to give.
-func (b *Builder) addFree(s *Snapshot, held []entry, listed []kubeletID, v View, o *occupied, shared *sharedNode, tl *Tally) map[string]bool {
+func (b *Builder) addFree(s *Snapshot, held []entry, listed []kubeletID, known *ids, v View, o *occupied, shared *sharedNode, tl *Tally) map[string]bool {
 	type key struct{ resource, hwID string }
 	taken := make(map[key]bool, len(held)+len(listed))
 	gpus := map[string]bool{}
 	for _, e := range held {
-		parsed := deviceid.ParseKubelet(e.resource, e.id)
-		taken[key{e.resource, b.hwID(parsed)}] = true
+		parsed := known.parse(e.kubeletID)
+		taken[key{e.resource, known.hwID(parsed)}] = true
 		gpus[gpuOf(parsed, v)] = true
 	}
 	slices.SortFunc(listed, func(x, y kubeletID) int {
 		return cmp.Or(cmp.Compare(x.resource, y.resource), cmp.Compare(x.id, y.id))
 	})
 	for _, id := range listed {
-		parsed := deviceid.ParseKubelet(id.resource, id.id)
+		parsed := known.parse(id)
 		gpu := gpuOf(parsed, v)
 		gpus[gpu] = true
-		k := key{id.resource, b.hwID(parsed)}
+		k := key{id.resource, known.hwID(parsed)}
 		switch {
 		case taken[k], tl.blocked[id], o.physical[gpu], shared.hides(id):
 			continue
@@ -296,7 +299,7 @@ func (b *Builder) addFree(s *Snapshot, held []entry, listed []kubeletID, v View,
 		}
 		taken[k] = true
 		s.States.Free++
-		s.allocations = append(s.allocations, b.allocation(owner.Owner{}, id.resource, parsed, v))
+		s.allocations = append(s.allocations, known.allocation(owner.Owner{}, id.resource, parsed, v))
 	}
 	delete(gpus, "")
 	return gpus
@@ -317,9 +320,9 @@ func gpuOf(k deviceid.Kubelet, v View) string {
 }
 
 // allocation is that of a device of the device plugin, its share yet unknown.
-func (b *Builder) allocation(h owner.Owner, resource string, k deviceid.Kubelet, v View) allocation {
+func (r *ids) allocation(h owner.Owner, resource string, k deviceid.Kubelet, v View) allocation {
 	a := allocation{
-		owner: h, resource: resource, hwID: b.hwID(k), resolved: k.Resolved,
+		owner: h, resource: resource, hwID: r.hwID(k), resolved: k.Resolved,
 		source: names.SourcePodResources, sharing: names.SharingNone,
 	}
 	if k.Shared {
@@ -332,11 +335,4 @@ func (b *Builder) allocation(h owner.Owner, resource string, k deviceid.Kubelet,
 		}
 	}
 	return a
-}
-
-func (b *Builder) hwID(k deviceid.Kubelet) string {
-	if k.Resolved {
-		return k.ID
-	}
-	return deviceid.Unresolved(b.Node, k.ID)
 }

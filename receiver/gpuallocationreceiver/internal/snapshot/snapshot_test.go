@@ -175,9 +175,9 @@ func TestSnapshot(t *testing.T) {
 			[]string{
 				"-/-/- node-a/card0-0 0 gpu.intel.com/i915 none false",
 				"ml/a/main node-a/0000:19:00.0 1 amd.com/gpu none false",
-				"ml/b/main node-a/AN01234567 1 habana.ai/gaudi none false",
+				"ml/b/main GAUDI-AN01234567 1 habana.ai/gaudi none true",
 			},
-			States{Unresolved: 2, Free: 1},
+			States{Held: 1, Unresolved: 1, Free: 1},
 		},
 		"a device in two pods: both are reported, as the kubelet says": {
 			node{
