@@ -17,9 +17,6 @@ const (
 	energyPrinted = 15.3
 )
 
-// steps is the accumulator of a board.
-func (s *state) steps() float64 { return float64(int64(s.joules / energyStep)) }
-
 // stuckSteps is what an accumulator that stands still has.
 const stuckSteps = 123_456_789
 
@@ -36,17 +33,6 @@ var violations = []struct{ family, reason string }{
 	{"processor_hot", "prochot"}, {"ppt", "power_cap"}, {"socket_thermal", "hw_thermal"}, {"vr_thermal", "vr_thermal"}, {"hbm_thermal", "memory_thermal"},
 }
 
-// ratio in percent of a violation.
-func (s *state) violation(family string) int {
-	if s.throttled && family == "socket_thermal" {
-		return 40
-	}
-	if family == "ppt" {
-		return max(0, s.gfx-90)
-	}
-	return 0
-}
-
 // amd is a page of the Device Metrics Exporter.
 type amdPage struct {
 	*page
@@ -55,7 +41,7 @@ type amdPage struct {
 	name func(string) string
 }
 
-func (h *host) amdPage(all []*state, now time.Time) *page {
+func amdText(h *host, all []*state, now time.Time) *page {
 	p := &amdPage{page: newPage(), h: h, now: now}
 	p.gauges = true
 	p.name = func(s string) string { return h.Prefix + s }
@@ -100,11 +86,11 @@ func (p *amdPage) board(s *state) {
 		if missing != nil && missing.Partition%len(s.parts) == i && len(s.parts) > 1 {
 			continue
 		}
-		labels := p.h.amdLabels(s, one, p.now)
+		labels := amdLabels(p.h, s, one, p.now)
 		if i == 0 {
 			p.whole(s, labels)
 		} else {
-			for _, name := range p.h.powerFamilies() {
+			for _, name := range powerFamilies(p.h) {
 				p.number(s, name, 0, labels) // a partition has no power of its own and prints it all the same
 			}
 		}
@@ -113,7 +99,7 @@ func (p *amdPage) board(s *state) {
 }
 
 // powerFamilies are those by which a model prints its power.
-func (h *host) powerFamilies() []string {
+func powerFamilies(h *host) []string {
 	if h.model.AveragePower {
 		return []string{"gpu_average_package_power", "gpu_power_usage"}
 	}
@@ -121,23 +107,23 @@ func (h *host) powerFamilies() []string {
 }
 
 // printedID is the number that a partition prints, after faults.
-func (h *host) printedID(s *state, one *part, at time.Time) int {
+func printedID(h *host, s *state, one *part, at time.Time) int {
 	if x := h.on(PartitionRepeated, s.index, at); x != nil && len(s.parts) > 1 && one.id == 1+x.Partition%(len(s.parts)-1) {
 		return one.id - 1
 	}
 	return one.id
 }
 
-func (h *host) amdLabels(s *state, one *part, at time.Time) []string {
-	id := strconv.Itoa(h.printedID(s, one, at))
+func amdLabels(h *host, s *state, one *part, at time.Time) []string {
+	id := strconv.Itoa(printedID(h, s, one, at))
 	if h.Version == "1.3" && s.compute == "spx" {
 		id = "4294967295"
 	}
 	clean := []string{"card_model", "102-G30211-0C", "card_series", h.model.Name, "card_vendor", "AMD", "cluster_name", "",
 		"driver_version", "6.12.12", "gpu_compute_partition_type", s.compute, "gpu_id", strconv.Itoa(one.gpuID),
 		"gpu_memory_partition_type", s.memory, "gpu_partition_id", id, "hostname", h.Name,
-		"serial_number", h.printedSerial(s.board, at), "vbios_version", "022.040.003.043.000001"}
-	if uuid, ok := h.printedUUID(s.board, one.id, at); ok {
+		"serial_number", printedSerial(h, s.board, at), "vbios_version", "022.040.003.043.000001"}
+	if uuid, ok := printedUUID(h, s.board, one.id, at); ok {
 		clean = with(clean, "gpu_uuid", uuid)
 	}
 	if h.NoPods {
@@ -151,7 +137,7 @@ func (h *host) amdLabels(s *state, one *part, at time.Time) []string {
 	return with(clean, "container", container, "namespace", namespace, "pod", pod)
 }
 
-func (h *host) printedSerial(b *board, at time.Time) string {
+func printedSerial(h *host, b *board, at time.Time) string {
 	switch {
 	case h.Guest || h.on(NoSerial, b.index, at) != nil:
 		return ""
@@ -161,7 +147,7 @@ func (h *host) printedSerial(b *board, at time.Time) string {
 	return b.serial
 }
 
-func (h *host) printedUUID(b *board, part int, at time.Time) (uuid string, ok bool) {
+func printedUUID(h *host, b *board, part int, at time.Time) (uuid string, ok bool) {
 	switch {
 	case h.on(NoUUID, b.index, at) != nil:
 		return "", false
@@ -181,10 +167,10 @@ func (p *amdPage) whole(s *state, labels []string) {
 	case m.NoPower:
 		watts = 0
 	}
-	for _, name := range h.powerFamilies() {
+	for _, name := range powerFamilies(h) {
 		p.number(s, name, watts, labels)
 	}
-	p.number(s, "gpu_energy_consumed", h.printedSteps(s, p.now)*energyPrinted, labels)
+	p.number(s, "gpu_energy_consumed", printedSteps(h, s, p.now)*energyPrinted, labels)
 	chip, hbm := float64(s.chip), float64(s.hbm)
 	if h.Guest {
 		chip, hbm = 0, 0
@@ -232,7 +218,7 @@ func (p *amdPage) whole(s *state, labels []string) {
 }
 
 // printedSteps is the accumulator after faults.
-func (h *host) printedSteps(s *state, at time.Time) float64 {
+func printedSteps(h *host, s *state, at time.Time) float64 {
 	switch {
 	case h.on(StuckEnergy, s.index, at) != nil:
 		return stuckSteps
@@ -322,7 +308,7 @@ func (p *amdPage) part(s *state, one *part, labels []string) {
 	p.number(s, "gpu_total_visible_vram", float64(capacity), labels)
 	p.number(s, "gpu_used_visible_vram", float64(used), labels)
 	p.number(s, "gpu_total_gtt", 515_000, labels)
-	if !p.h.busyRows() {
+	if !busyRows(p.h) {
 		p.number(s, "gpu_vcn_activity", float64(s.vcn), labels, "vcn_index", "0")
 		return
 	}
@@ -343,12 +329,4 @@ func (p *amdPage) part(s *state, one *part, labels []string) {
 }
 
 // busyRows is whether the page has the rows of the single XCDs.
-func (h *host) busyRows() bool { return !h.model.AveragePower && !h.Guest }
-
-// usedMiB is the memory in use of a whole board.
-func (s *state) usedMiB() (sum int) {
-	for _, p := range s.parts {
-		sum += p.used
-	}
-	return sum
-}
+func busyRows(h *host) bool { return !h.model.AveragePower && !h.Guest }

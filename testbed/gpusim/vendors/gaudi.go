@@ -19,20 +19,17 @@ var thresholds = []struct {
 // external ports of a Gaudi lead out of the box.
 func external(port int) bool { return port%8 == 7 }
 
-// replaced are the rows of a board's memory that were replaced, by cause.
-func (s *state) replaced() (corrected, uncorrected int) { return s.corrected % 3, s.uncorrected }
-
-// gaudiPage is a page of Intel's Gaudi exporter: every family is a gauge without a text.
-func (h *host) gaudiPage(all []*state, now time.Time) *page {
+// gaudiText is a page of Intel's Gaudi exporter: every family is a gauge without a text.
+func gaudiText(h *host, all []*state, now time.Time) *page {
 	p := newPage()
 	p.gauges, p.noHelp = true, true
 	for _, s := range all {
-		h.gaudiBoard(p, s, now)
+		gaudiBoard(h, p, s, now)
 	}
 	return p
 }
 
-func (h *host) gaudiBoard(p *page, s *state, now time.Time) {
+func gaudiBoard(h *host, p *page, s *state, now time.Time) {
 	index := strconv.Itoa(s.index)
 	serial, uuid, works := s.serial, "01P0-HL2080A0-"+random.UUID(s.stream)[:8], 1.
 	if h.on(ReadingsFail, s.index, now) != nil {
@@ -65,7 +62,7 @@ func (h *host) gaudiBoard(p *page, s *state, now time.Time) {
 	add("memory_free_bytes", float64(h.model.MemoryMiB-s.usedMiB()-restMiB)*mib)
 	add("power_mW", milliwatts)
 	add("power_default_limit_mW", h.model.TDP*1000)
-	add("energy", float64(int64(h.printedJoules(s, now)*1000)))
+	add("energy", float64(int64(printedJoules(h, s, now)*1000)))
 	add("temperature_onchip", float64(s.chip))
 	add("temperature_onboard", float64(s.hbm))
 	for _, t := range thresholds {
@@ -83,7 +80,7 @@ func (h *host) gaudiBoard(p *page, s *state, now time.Time) {
 		if external(port) {
 			kind = "external"
 		}
-		add("nic_port_status", float64(b2i(!h.portDown(s, port, now))), "port", strconv.Itoa(port), "port_type", kind)
+		add("nic_port_status", float64(b2i(!portDown(h, s, port, now))), "port", strconv.Itoa(port), "port_type", kind)
 	}
 	add("pcie_rx", float64(s.received%1e6))
 	add("pcie_tx", float64(s.sent%1e6))
@@ -103,7 +100,7 @@ const restMiB = 672
 const mib = 1 << 20
 
 // printedJoules is the energy after faults.
-func (h *host) printedJoules(s *state, at time.Time) float64 {
+func printedJoules(h *host, s *state, at time.Time) float64 {
 	switch {
 	case h.on(StuckEnergy, s.index, at) != nil:
 		return 1234.5
@@ -113,7 +110,7 @@ func (h *host) printedJoules(s *state, at time.Time) float64 {
 	return s.joules
 }
 
-func (h *host) portDown(s *state, port int, at time.Time) bool {
+func portDown(h *host, s *state, port int, at time.Time) bool {
 	x := h.on(LinkDown, s.index, at)
 	return x != nil && x.Code == port
 }

@@ -11,7 +11,7 @@ import (
 
 // xpum1Labels name a device. The UUID is made of PCI ids, so that
 // it repeats between hosts.
-func (h *host) xpum1Labels(s *state) []string {
+func xpum1Labels(h *host, s *state) []string {
 	labels := []string{"dev_file", "card" + strconv.Itoa(s.card()), "dev_name", h.model.Name, "node", h.Name,
 		"pci_bdf", s.pci, "pci_dev", fmt.Sprintf("0x%x", h.model.PCIDevice),
 		"uuid", fmt.Sprintf("00000000-0000-0000-%s-%04x00008086", s.pci[5:7]+"00", h.model.PCIDevice), "vendor", "Intel(R) Corporation"}
@@ -22,26 +22,21 @@ func (h *host) xpum1Labels(s *state) []string {
 	return labels
 }
 
-// intelErrors are the counts by kind that both pages print: of caches and of the rest.
-func (s *state) intelErrors() (cacheCorrected, cacheUncorrected, otherCorrected, otherUncorrected int) {
-	return s.corrected, s.uncorrected, s.deferred, 0
-}
-
 // resets of a board.
-func (h *host) resets(s *state, at time.Time) int {
+func resets(h *host, s *state, at time.Time) int {
 	return s.replays + b2i(h.on(DeviceReset, s.index, at) != nil)
 }
 
-// xpum1Page is a page of XPU Manager 1.x: rows of tiles, of devices and of cards, and
+// xpum1Text is a page of XPU Manager 1.x: rows of tiles, of devices and of cards, and
 // values that the exporter derived from others marked by src.
-func (h *host) xpum1Page(all []*state, now time.Time) *page {
+func xpum1Text(h *host, all []*state, now time.Time) *page {
 	p := newPage()
 	cards := map[int]float64{}
 	for _, s := range all {
 		if h.on(DeviceFails, s.index, now) != nil {
 			continue
 		}
-		h.xpum1Device(p, s, now)
+		xpum1Device(h, p, s, now)
 		if n := h.model.PerCard; n > 0 {
 			cards[s.index/n] += float64(s.milliwatts) / 1000
 		}
@@ -54,8 +49,8 @@ func (h *host) xpum1Page(all []*state, now time.Time) *page {
 	return p
 }
 
-func (h *host) xpum1Device(p *page, s *state, now time.Time) {
-	labels := h.xpum1Labels(s)
+func xpum1Device(h *host, p *page, s *state, now time.Time) {
+	labels := xpum1Labels(h, s)
 	twice := h.on(DuplicateSeries, s.index, now) != nil
 	write := func(name string, v float64, labels []string) {
 		p.add(name, v, labels...)
@@ -75,7 +70,7 @@ func (h *host) xpum1Device(p *page, s *state, now time.Time) {
 		watts = 3.69e12
 	}
 	gauge("xpum_power_watts", watts)
-	counter("xpum_energy_joules", h.printedJoules(s, now))
+	counter("xpum_energy_joules", printedJoules(h, s, now))
 	cc, cu, oc, ou := s.intelErrors()
 	counter("xpum_cache_errors", float64(cc), "type", "correctable")
 	counter("xpum_cache_errors", float64(cu), "type", "uncorrectable")
@@ -83,7 +78,7 @@ func (h *host) xpum1Device(p *page, s *state, now time.Time) {
 	counter("xpum_non_compute_errors", float64(ou), "type", "uncorrectable")
 	counter("xpum_programming_errors", float64(s.replays))
 	counter("xpum_driver_errors", 0)
-	counter("xpum_resets", float64(h.resets(s, now)))
+	counter("xpum_resets", float64(resets(h, s, now)))
 	counter("xpum_pcie_read_bytes", float64(s.received))
 	counter("xpum_pcie_write_bytes", float64(s.sent))
 	tiles := len(s.parts) > 1
@@ -116,6 +111,6 @@ func (h *host) xpum1Device(p *page, s *state, now time.Time) {
 		computed("xpum_memory_bandwidth_ratio", float64(s.umc)/100)
 	}
 	for port := range h.model.Ports {
-		gauge("xpum_xelink_port_status", float64(b2i(!h.portDown(s, port, now))), "description", "", "device_id", strconv.Itoa(port))
+		gauge("xpum_xelink_port_status", float64(b2i(!portDown(h, s, port, now))), "description", "", "device_id", strconv.Itoa(port))
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// xpum2Page is a page of xpumd 2.x, a Collector whose names are those of the semantic
+// xpum2Text is a page of xpumd 2.x, a Collector whose names are those of the semantic
 // conventions.
-func (h *host) xpum2Page(all []*state, now time.Time) *page {
+func xpum2Text(h *host, all []*state, now time.Time) *page {
 	p := newPage()
 	for _, s := range all {
 		if h.on(DeviceFails, s.index, now) == nil {
-			h.xpum2Device(p, s, now)
+			xpum2Device(h, p, s, now)
 		}
 	}
 	p.add("otelcol_process_uptime_seconds_total", now.Sub(time.Unix(0, 0)).Seconds())
@@ -25,7 +25,7 @@ func (h *host) xpum2Page(all []*state, now time.Time) *page {
 // healthStates are those of hw_status, the good one first.
 var healthStates = []string{"ok", "degraded", "failed", "reset_needed"}
 
-func (h *host) xpum2Device(p *page, s *state, now time.Time) {
+func xpum2Device(h *host, p *page, s *state, now time.Time) {
 	id := fmt.Sprintf("00000000-0000-00%s-0000-0000%04x8086", s.pci[5:7], h.model.PCIDevice)
 	twice := h.on(DuplicateSeries, s.index, now) != nil
 	add := func(name string, v float64, more ...string) {
@@ -37,7 +37,7 @@ func (h *host) xpum2Device(p *page, s *state, now time.Time) {
 	}
 	add("hw_gpu_info", 1, "hw_model", h.model.Name, "hw_name", "gpu-"+strconv.Itoa(s.index+1), "hw_vendor", "Intel(R) Corporation",
 		"pci_device_id", fmt.Sprintf("%04x", h.model.PCIDevice), "pci_vendor_id", "8086")
-	watts, joules := float64(s.milliwatts)/1000, h.printedJoules(s, now)
+	watts, joules := float64(s.milliwatts)/1000, printedJoules(h, s, now)
 	if h.on(PowerSpike, s.index, now) != nil {
 		watts = 3.69e12
 	}
@@ -67,18 +67,18 @@ func (h *host) xpum2Device(p *page, s *state, now time.Time) {
 	fault("uncorrected", "non-compute", ou)
 	fault("uncorrected", "programming", s.replays)
 	fault("uncorrected", "driver", 0)
-	fault("uncorrected", "reset", h.resets(s, now))
+	fault("uncorrected", "reset", resets(h, s, now))
 	for i := range s.parts {
 		t := &s.parts[i]
 		var of []string
 		if len(s.parts) > 1 {
 			of = []string{"com_intel_subdevice_id", strconv.Itoa(i)}
 		}
-		h.xpum2Part(s, t, func(name string, v float64, more ...string) { add(name, v, append(of[:len(of):len(of)], more...)...) })
+		xpum2Part(h, s, t, func(name string, v float64, more ...string) { add(name, v, append(of[:len(of):len(of)], more...)...) })
 	}
 }
 
-func (h *host) xpum2Part(s *state, t *part, add func(string, float64, ...string)) {
+func xpum2Part(h *host, s *state, t *part, add func(string, float64, ...string)) {
 	busy := mean(t.busy) / 100
 	add("hw_gpu_utilization_ratio", busy/2, "hw_gpu_task", "all") // the mean over engines
 	add("hw_gpu_utilization_ratio", busy, "hw_gpu_task", "compute-all")

@@ -5,7 +5,6 @@ package vendors
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
 )
@@ -16,24 +15,18 @@ type Grant struct {
 	IDs map[string][]string
 }
 
-// Kubelet is what a node's device plugin announces at a time, and who was given it.
-func (f *Fleet) Kubelet(node string, now time.Time) (announced map[string][]string, grants []Grant) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	h := f.host(node)
-	if h == nil {
-		return nil, nil
-	}
+// granted is what a node's device plugin announces, and who was given it.
+func granted(h *host, all []*state) (announced map[string][]string, grants []Grant) {
 	announced = map[string][]string{}
 	given := map[Owner]map[string][]string{}
 	var order []Owner
-	for _, s := range h.at(f.start, now) {
+	for _, s := range all {
 		for i := range s.parts {
 			p := &s.parts[i]
 			if h.model.Vendor == Intel && i > 0 {
 				break // tiles are no devices of the plugin
 			}
-			resource, ids := h.kubeletIDs(s, p)
+			resource, ids := kubeletIDs(h, s, p)
 			announced[resource] = append(announced[resource], ids...)
 			for _, o := range p.owners {
 				owner := Owner{o.Namespace, o.Name, o.Container}
@@ -41,7 +34,7 @@ func (f *Fleet) Kubelet(node string, now time.Time) (announced map[string][]stri
 					given[owner] = map[string][]string{}
 					order = append(order, owner)
 				}
-				given[owner][resource] = append(given[owner][resource], h.idsOf(o, s, ids)...)
+				given[owner][resource] = append(given[owner][resource], idsOf(h, o, s, ids)...)
 			}
 		}
 	}
@@ -52,7 +45,7 @@ func (f *Fleet) Kubelet(node string, now time.Time) (announced map[string][]stri
 }
 
 // idsOf are the ids of a pod among those of a device: all, or of a shared card its own.
-func (h *host) idsOf(o *held, s *state, ids []string) []string {
+func idsOf(h *host, o *held, s *state, ids []string) []string {
 	if len(ids) == 1 {
 		return ids
 	}
@@ -66,7 +59,7 @@ func (h *host) idsOf(o *held, s *state, ids []string) []string {
 }
 
 // kubeletIDs are the ids of a device at its plugin: of a shared card one a replica.
-func (h *host) kubeletIDs(s *state, p *part) (resource string, ids []string) {
+func kubeletIDs(h *host, s *state, p *part) (resource string, ids []string) {
 	switch h.model.Vendor {
 	case Gaudi:
 		return "habana.ai/gaudi", []string{s.serial}
@@ -86,12 +79,12 @@ func (h *host) kubeletIDs(s *state, p *part) (resource string, ids []string) {
 	if p.id == 0 { // partition 0 keeps the address of the board
 		return resource, []string{s.pci}
 	}
-	return resource, []string{fmt.Sprintf("amdgpu_xcp_%d", h.xcp(s, p))}
+	return resource, []string{fmt.Sprintf("amdgpu_xcp_%d", xcp(h, s, p))}
 }
 
 // xcp is the number of the platform device of a partition but the first. The order is
 // the driver's own and says nothing about boards.
-func (h *host) xcp(s *state, p *part) int {
+func xcp(h *host, s *state, p *part) int {
 	// A walk over all numbers with a step that has no common divisor with their count.
 	count := uint64(len(h.boards) * 8)
 	at := uint64(s.index*8 + p.id)

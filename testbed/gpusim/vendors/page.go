@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -55,13 +57,13 @@ func (f *Fleet) Page(node string, now time.Time) ([]byte, error) {
 func (h *host) text(all []*state, now time.Time) []byte {
 	switch {
 	case h.model.Vendor == AMD:
-		return append(h.amdPage(all, now).bytes(), promhttp...)
+		return append(amdText(h, all, now).bytes(), promhttp...)
 	case h.model.Vendor == Gaudi:
-		return append(h.gaudiPage(all, now).bytes(), promhttp...)
+		return append(gaudiText(h, all, now).bytes(), promhttp...)
 	case h.Version == "1":
-		return h.xpum1Page(all, now).bytes()
+		return xpum1Text(h, all, now).bytes()
 	}
-	return h.xpum2Page(all, now).bytes()
+	return xpum2Text(h, all, now).bytes()
 }
 
 // contentType is what the exporters send.
@@ -109,4 +111,68 @@ func (f *Fleet) wait(r *http.Request, node string) bool {
 	case <-r.Context().Done():
 		return false
 	}
+}
+
+// TruthAt is the truth at a time.
+func (f *Fleet) TruthAt(now time.Time) Truth {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := Truth{Time: now}
+	for _, h := range f.hosts {
+		n := NodeTruth{Name: h.Name, Vendor: h.model.Vendor, Model: h.Model}
+		for _, k := range kinds {
+			if h.on(k, -1, now) != nil {
+				n.Faults = append(n.Faults, k)
+			}
+		}
+		for _, s := range h.at(f.start, now) {
+			n.Devices = append(n.Devices, devices(h, s, now)...)
+		}
+		t.Nodes = append(t.Nodes, n)
+	}
+	return t
+}
+
+// Kubelet is what a node's device plugin announces at a time, and who was given it.
+func (f *Fleet) Kubelet(node string, now time.Time) (announced map[string][]string, grants []Grant) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h := f.host(node); h != nil {
+		return granted(h, h.at(f.start, now))
+	}
+	return nil, nil
+}
+
+// Sysfs are the files of a node's sysfs that join the ids of device plugins to devices,
+// by their path below its root.
+func (f *Fleet) Sysfs(node string, now time.Time) map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h := f.host(node); h != nil {
+		return sysfs(h, h.at(f.start, now))
+	}
+	return nil
+}
+
+// WriteSysfs writes the tree of a node into a folder, in place of what was there.
+func (f *Fleet) WriteSysfs(node, root string, now time.Time) error {
+	entries, err := os.ReadDir(root)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(root, e.Name())); err != nil {
+			return err
+		}
+	}
+	for name, content := range f.Sysfs(node, now) {
+		file := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }

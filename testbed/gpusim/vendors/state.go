@@ -225,3 +225,33 @@ func (b *board) card() int { return b.index + 1 }
 
 // profile is the name of a board's modes: cpx_nps4.
 func (s *state) profile() string { return strings.Join([]string{s.compute, s.memory}, "_") }
+
+// steps is the accumulator of a board.
+func (s *state) steps() float64 { return float64(int64(s.joules / energyStep)) }
+
+// ratio in percent of a violation.
+func (s *state) violation(family string) int {
+	if s.throttled && family == "socket_thermal" {
+		return 40
+	}
+	if family == "ppt" {
+		return max(0, s.gfx-90)
+	}
+	return 0
+}
+
+// usedMiB is the memory in use of a whole board.
+func (s *state) usedMiB() (sum int) {
+	for _, p := range s.parts {
+		sum += p.used
+	}
+	return sum
+}
+
+// replaced are the rows of a board's memory that were replaced, by cause.
+func (s *state) replaced() (corrected, uncorrected int) { return s.corrected % 3, s.uncorrected }
+
+// intelErrors are the counts by kind that both pages print: of caches and of the rest.
+func (s *state) intelErrors() (cacheCorrected, cacheUncorrected, otherCorrected, otherUncorrected int) {
+	return s.corrected, s.uncorrected, s.deferred, 0
+}

@@ -4,41 +4,30 @@
 package vendors
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"time"
 )
 
 // render is the number of the first render node.
 const render = 128
 
-// Sysfs are the files of a node's sysfs that join the ids of device plugins to devices,
-// by their path below its root: PCI devices, DRM names, the platform devices of
-// partitions, and the topology of KFD.
-func (f *Fleet) Sysfs(node string, now time.Time) map[string]string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// sysfs are the files that join the ids of device plugins to devices: PCI devices, DRM
+// names, the platform devices of partitions, and the topology of KFD.
+func sysfs(h *host, all []*state) map[string]string {
 	files := map[string]string{}
-	h := f.host(node)
-	if h == nil {
-		return files
-	}
 	processor := "class/kfd/kfd/topology/nodes/0/properties"
 	if h.model.Vendor == AMD && !h.NoKFD {
 		files[processor] = kfdNode(0, 0)
 	}
-	for _, s := range h.at(f.start, now) {
-		h.pciFiles(files, s)
+	for _, s := range all {
+		pciFiles(h, files, s)
 		if h.model.Vendor != AMD {
 			continue
 		}
 		for i := range s.parts {
 			at := render + s.index*8 + i
 			if i > 0 {
-				xcp := fmt.Sprintf("devices/platform/amdgpu_xcp_%d/drm/", h.xcp(s, &s.parts[i]))
+				xcp := fmt.Sprintf("devices/platform/amdgpu_xcp_%d/drm/", xcp(h, s, &s.parts[i]))
 				files[fmt.Sprintf("%srenderD%d/dev", xcp, at)] = fmt.Sprintf("226:%d\n", at)
 				files[fmt.Sprintf("%scard%d/dev", xcp, 64+at)] = fmt.Sprintf("226:%d\n", 64+at)
 			}
@@ -61,7 +50,7 @@ func kfdNode(location, render int) string {
 	return fmt.Sprintf("cpu_cores_count 0\nsimd_count %d\nvendor_id 4098\nlocation_id %d\ndomain 0\ndrm_render_minor %d\n", 152*b2i(render > 0), location, render)
 }
 
-func (h *host) pciFiles(files map[string]string, s *state) {
+func pciFiles(h *host, files map[string]string, s *state) {
 	dir := "bus/pci/devices/" + s.pci + "/"
 	vendor, driver, class := 0x1002, "amdgpu", 0x120000
 	switch h.model.Vendor {
@@ -95,27 +84,4 @@ func (h *host) pciFiles(files map[string]string, s *state) {
 		files[fmt.Sprintf("class/drm/card%d/device/uevent", s.card())] = files[dir+"uevent"]
 		files[fmt.Sprintf("class/drm/card%d/device/vendor", s.card())] = files[dir+"vendor"]
 	}
-}
-
-// WriteSysfs writes the tree of a node into a folder, in place of what was there.
-func (f *Fleet) WriteSysfs(node, root string, now time.Time) error {
-	entries, err := os.ReadDir(root)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	for _, e := range entries {
-		if err := os.RemoveAll(filepath.Join(root, e.Name())); err != nil {
-			return err
-		}
-	}
-	for name, content := range f.Sysfs(node, now) {
-		file := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -112,56 +112,36 @@ func (d *Device) Get(metric, of string) (Reading, bool) {
 	return Reading{}, false
 }
 
-// TruthAt is the truth at a time.
-func (f *Fleet) TruthAt(now time.Time) Truth {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	t := Truth{Time: now}
-	for _, h := range f.hosts {
-		n := NodeTruth{Name: h.Name, Vendor: h.model.Vendor, Model: h.Model}
-		for _, k := range kinds {
-			if h.on(k, -1, now) != nil {
-				n.Faults = append(n.Faults, k)
-			}
-		}
-		for _, s := range h.at(f.start, now) {
-			n.Devices = append(n.Devices, h.devices(s, now)...)
-		}
-		t.Nodes = append(t.Nodes, n)
-	}
-	return t
-}
-
 // devices of a board, the board itself first. A board without identity on the page has
 // none.
-func (h *host) devices(s *state, now time.Time) []Device {
+func devices(h *host, s *state, now time.Time) []Device {
 	if h.on(DeviceFails, s.index, now) != nil {
 		return nil
 	}
-	id := h.identity(s.board, now)
+	id := identity(h, s.board, now)
 	if id == "" {
 		return nil
 	}
 	whole := Device{ID: id, PCI: s.pci, Board: s.index, Whole: true}
 	all := []Device{whole}
 	if len(s.parts) > 1 {
-		all = append(all, h.partDevices(s, whole, now)...)
+		all = append(all, partDevices(h, s, whole, now)...)
 	} else {
 		all[0].own(h, s, &s.parts[0])
 	}
 	switch {
 	case h.model.Vendor == AMD:
-		h.amdTruth(s, all, now)
+		amdTruth(h, s, all, now)
 	case h.model.Vendor == Gaudi:
-		h.gaudiTruth(s, &all[0], now)
+		gaudiTruth(h, s, &all[0], now)
 	default:
-		h.intelTruth(s, all, now)
+		intelTruth(h, s, all, now)
 		all[0].own(h, s, &s.parts[0])
 	}
 	return all
 }
 
-func (h *host) partDevices(s *state, whole Device, now time.Time) (parts []Device) {
+func partDevices(h *host, s *state, whole Device, now time.Time) (parts []Device) {
 	missing := h.on(PartitionMissing, s.index, now)
 	for i := range s.parts {
 		p := &s.parts[i]
@@ -183,7 +163,7 @@ func (h *host) partDevices(s *state, whole Device, now time.Time) (parts []Devic
 
 // own adds who holds a device.
 func (d *Device) own(h *host, s *state, p *part) {
-	d.Resource, d.KubeletID = h.kubeletIDs(s, p)
+	d.Resource, d.KubeletID = kubeletIDs(h, s, p)
 	for _, o := range p.owners {
 		d.Owners = append(d.Owners, Owner{o.Namespace, o.Name, o.Container})
 	}
@@ -199,7 +179,7 @@ func (d *Device) own(h *host, s *state, p *part) {
 }
 
 // identity is the hw.id of a board as its page has it, "" if the page has none.
-func (h *host) identity(b *board, at time.Time) string {
+func identity(h *host, b *board, at time.Time) string {
 	switch h.model.Vendor {
 	case Gaudi:
 		return "GAUDI-" + b.serial
@@ -209,9 +189,9 @@ func (h *host) identity(b *board, at time.Time) string {
 	if h.on(NoUUID, b.index, at) == nil && h.on(ZeroUUID, b.index, at) == nil {
 		return fmt.Sprintf("GPU-%016x", b.uid)
 	}
-	serial := h.printedSerial(b, at)
+	serial := printedSerial(h, b, at)
 	shared := slices.ContainsFunc(h.boards, func(o *board) bool {
-		return o != b && h.printedSerial(o, at) == serial && h.on(DeviceFails, o.index, at) == nil
+		return o != b && printedSerial(h, o, at) == serial && h.on(DeviceFails, o.index, at) == nil
 	})
 	if serial == "" || shared {
 		return ""

@@ -9,13 +9,13 @@ import (
 )
 
 // powerPrinted is whether a page has a power that can be one.
-func (h *host) powerPrinted(s *state, at time.Time) bool {
+func powerPrinted(h *host, s *state, at time.Time) bool {
 	return h.on(PowerSpike, s.index, at) == nil && !h.model.NoPower && (h.model.Vendor != AMD || !suppressed(float64(s.milliwatts/1000)))
 }
 
-// energy of a board. A value that stands still is absent, at the latest from the second
+// energyTruth of a board. A value that stands still is absent, at the latest from the second
 // minute on; a glitch is no value.
-func (h *host) energy(s *state, d *Device, v float64, at time.Time) {
+func energyTruth(h *host, s *state, d *Device, v float64, at time.Time) {
 	switch x := h.on(StuckEnergy, s.index, at); {
 	case h.on(EnergyGlitch, s.index, at) != nil:
 		d.absent("hw.energy", "")
@@ -27,14 +27,14 @@ func (h *host) energy(s *state, d *Device, v float64, at time.Time) {
 }
 
 // amdTruth fills in the readings of a board and of its partitions.
-func (h *host) amdTruth(s *state, all []Device, at time.Time) {
+func amdTruth(h *host, s *state, all []Device, at time.Time) {
 	d := &all[0]
 	parts := all[1:]
 	first := len(parts) == 0 || parts[0].Part == 0 // the rows of the whole board are there
 	d.knownIf(first, "gpu.memory_controller.utilization", "", float64(s.umc)/100)
-	d.knownIf(first && h.powerPrinted(s, at), "hw.power", "", float64(s.milliwatts/1000))
+	d.knownIf(first && powerPrinted(h, s, at), "hw.power", "", float64(s.milliwatts/1000))
 	if first {
-		h.energy(s, d, s.steps()*energyStep, at)
+		energyTruth(h, s, d, s.steps()*energyStep, at)
 	} else {
 		d.absent("hw.energy", "")
 	}
@@ -60,9 +60,9 @@ func (h *host) amdTruth(s *state, all []Device, at time.Time) {
 	}
 	if len(s.parts) == 1 {
 		d.known("hw.gpu.utilization", "general", float64(s.gfx)/100)
-		h.amdMemory(d, &s.parts[0])
+		amdMemory(h, d, &s.parts[0])
 	} else {
-		h.partitionTruth(s, d, parts)
+		partitionTruth(h, s, d, parts)
 	}
 	if h.on(DuplicateSeries, s.index, at) != nil { // the greatest of several rows is that of a second reading
 		for i := range d.Readings {
@@ -81,14 +81,14 @@ func (h *host) amdTruth(s *state, all []Device, at time.Time) {
 	}
 }
 
-func (h *host) amdMemory(d *Device, p *part) {
+func amdMemory(h *host, d *Device, p *part) {
 	d.knownIf(!suppressed(float64(p.used)), "hw.gpu.memory.usage", "", float64(p.used)*mib)
 	d.known("hw.gpu.memory.limit", "", float64(p.capacity)*mib)
 }
 
 // partitionTruth is that of a partitioned board: sums and means over partitions only
 // where all are on the page.
-func (h *host) partitionTruth(s *state, d *Device, parts []Device) {
+func partitionTruth(h *host, s *state, d *Device, parts []Device) {
 	complete := len(parts) == len(s.parts)
 	d.knownIf(complete, "hw.gpu.utilization", "general", busyOf(s.parts)/100)
 	capacity, suppress := 0, false
@@ -112,7 +112,7 @@ func (h *host) partitionTruth(s *state, d *Device, parts []Device) {
 		of.known("hw.gpu.utilization", "general", mean(p.busy)/100)
 		switch {
 		case !h.SharedMemory:
-			h.amdMemory(of, p)
+			amdMemory(h, of, p)
 		case len(parts) > 1:
 			of.absent("hw.gpu.memory.usage", "")
 			of.absent("hw.gpu.memory.limit", "")
@@ -126,16 +126,16 @@ func (h *host) partitionTruth(s *state, d *Device, parts []Device) {
 	}
 }
 
-func (h *host) gaudiTruth(s *state, d *Device, at time.Time) {
+func gaudiTruth(h *host, s *state, d *Device, at time.Time) {
 	reads := h.on(ReadingsFail, s.index, at) == nil
 	corrected, uncorrected := s.replaced()
 	d.knownIf(reads, "hw.gpu.utilization", "general", float64(s.gfx)/100)
 	d.knownIf(reads, "hw.gpu.memory.usage", "", float64(s.usedMiB()+restMiB)*mib)
 	d.knownIf(reads, "hw.gpu.memory.limit", "", float64(h.model.MemoryMiB)*mib)
-	d.knownIf(reads && h.powerPrinted(s, at), "hw.power", "", float64(s.milliwatts)/1000)
+	d.knownIf(reads && powerPrinted(h, s, at), "hw.power", "", float64(s.milliwatts)/1000)
 	d.knownIf(reads, "gpu.power.limit", "management", h.model.TDP)
 	if reads {
-		h.energy(s, d, float64(int64(s.joules*1000))/1000, at)
+		energyTruth(h, s, d, float64(int64(s.joules*1000))/1000, at)
 	} else {
 		d.absent("hw.energy", "")
 	}
@@ -151,12 +151,12 @@ func (h *host) gaudiTruth(s *state, d *Device, at time.Time) {
 		if external(port) {
 			kind = "external"
 		}
-		d.knownIf(reads, "gpu.link.up", strconv.Itoa(port)+","+kind, float64(b2i(!h.portDown(s, port, at))))
+		d.knownIf(reads, "gpu.link.up", strconv.Itoa(port)+","+kind, float64(b2i(!portDown(h, s, port, at))))
 	}
 }
 
 // intelTruth fills in a device and its tiles.
-func (h *host) intelTruth(s *state, all []Device, at time.Time) {
+func intelTruth(h *host, s *state, all []Device, at time.Time) {
 	d, tiles := &all[0], all[1:]
 	d.known("hw.gpu.utilization", "general", busyOf(s.parts)/100)
 	d.known("gpu.memory.bandwidth.utilization", "", float64(s.umc)/100)
@@ -167,29 +167,29 @@ func (h *host) intelTruth(s *state, all []Device, at time.Time) {
 		capacity += p.capacity
 		low = low || h.Version == "1" && float64(p.used)/float64(p.capacity) < .02
 		if len(tiles) == 0 {
-			h.tileTruth(s, p, d)
+			tileTruth(h, s, p, d)
 		} else {
-			h.tileTruth(s, p, &tiles[i])
+			tileTruth(h, s, p, &tiles[i])
 			tiles[i].known("hw.gpu.utilization", "general", mean(p.busy)/100)
 			tiles[i].known("gpu.memory.bandwidth.utilization", "", float64(s.umc)/100)
 			tiles[i].known("hw.gpu.memory.usage", "", float64(p.used)*mib)
-			h.intelLimit(&tiles[i], p.capacity, h.Version == "1" && float64(p.used)/float64(p.capacity) < .02)
+			intelLimit(h, &tiles[i], p.capacity, h.Version == "1" && float64(p.used)/float64(p.capacity) < .02)
 			tiles[i].absent("hw.power", "")
 		}
 	}
-	h.intelLimit(d, capacity, low)
-	d.knownIf(h.powerPrinted(s, at), "hw.power", "", float64(s.milliwatts)/1000)
-	h.energy(s, d, s.joules, at)
+	intelLimit(h, d, capacity, low)
+	d.knownIf(powerPrinted(h, s, at), "hw.power", "", float64(s.milliwatts)/1000)
+	energyTruth(h, s, d, s.joules, at)
 	cc, cu, oc, ou := s.intelErrors()
 	d.known("hw.errors", "uncorrected", float64(cu+ou))
 	d.knownIf(h.Version == "1" || cc+oc > 0, "hw.errors", "corrected", float64(cc+oc))
-	d.known("gpu.device.resets", "", float64(h.resets(s, at)))
+	d.known("gpu.device.resets", "", float64(resets(h, s, at)))
 	d.known("hw.gpu.io", "pcie,receive", float64(s.received))
 	d.known("hw.gpu.io", "pcie,transmit", float64(s.sent))
 }
 
 // intelLimit is the size of the memory, which 1.x has only as a ratio of what is used.
-func (h *host) intelLimit(d *Device, capacity int, low bool) {
+func intelLimit(h *host, d *Device, capacity int, low bool) {
 	if low {
 		d.absent("hw.gpu.memory.limit", "")
 		return
@@ -198,7 +198,7 @@ func (h *host) intelLimit(d *Device, capacity int, low bool) {
 }
 
 // tileTruth is what a tile has, or a device without tiles.
-func (h *host) tileTruth(s *state, p *part, d *Device) {
+func tileTruth(h *host, s *state, p *part, d *Device) {
 	d.known("hw.gpu.utilization", "compute", mean(p.busy)/100)
 	d.known("hw.gpu.utilization", "media", float64(s.vcn)/100)
 	d.known("hw.temperature", "gpu", float64(s.chip))
