@@ -54,6 +54,9 @@ func (d *Device) Rows(id devicetable.ID) map[string]Reading {
 	return nil
 }
 
+// Derivation is what Vendor.Derive returned for the device.
+func (d *Device) Derivation() Derivation { return d.derivation }
+
 // SeenBefore is the time of the page before the last one that had the device, 0 for a
 // new device.
 func (d *Device) SeenBefore() pcommon.Timestamp { return d.seenBefore }
@@ -182,6 +185,9 @@ func (d *Device) keepValue(s *Series, v float64) bool {
 	}
 	if f.field.Scope == devicetable.Board && d.parent != nil {
 		d, rank = d.parent, rankPart
+	}
+	if s.labels.lesser {
+		rank = rankLesser
 	}
 	v, _ = f.field.Bounds.Within(f.field.Convert(v)) // check has refused what is not
 	if f.field.Label == "" {

@@ -73,7 +73,8 @@ type Labels struct {
 	all    []label
 	row    row
 	device *Device // that they were found to be about, nil if not yet
-	page   uint64  // the last that a survey saw them on
+	lesser bool
+	page   uint64 // the last that a survey saw them on
 }
 
 type label struct{ key, value string }
@@ -86,6 +87,7 @@ func (v *Vendor) NewLabels(pairs [][2]string) *Labels {
 		l.all[i] = label{p[0], p[1]}
 	}
 	l.row.read(v, l.all)
+	l.lesser = v.Lesser != nil && v.Lesser(l)
 	return l
 }
 

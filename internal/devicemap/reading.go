@@ -20,10 +20,11 @@ type Reading struct {
 type rank uint8
 
 const (
-	rankNone  rank = iota
-	rankPart       // board field on the row of one of its parts
-	rankOwner      // row that names an owner: one of several on a shared device
-	rankOwn        // the device's own row
+	rankNone   rank = iota
+	rankLesser      // a sum or mean that the exporter prints beside what it is of
+	rankPart        // board field on the row of one of its parts
+	rankOwner       // row that names an owner: one of several on a shared device
+	rankOwn         // the device's own row
 )
 
 // Known reports whether the page has a value.

@@ -57,6 +57,9 @@ type Vendor struct {
 	// Survey, instead of Identify, looks at the labels of a whole page before its rows are
 	// read. previous is the Survey that stood before, nil at first.
 	Survey func(previous any, labels iter.Seq[*Labels]) Survey
+	// Lesser reports whether rows with these labels give way to others of the device: sums
+	// and means that an exporter prints beside what they are of. nil: none do.
+	Lesser func(labels *Labels) bool
 	// PartID is the hw.id of a part.
 	PartID func(board, part string) string
 	// Part has the resource attributes of a part.

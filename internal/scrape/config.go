@@ -20,6 +20,8 @@ type Names string
 const (
 	// NamesOTel emits OpenTelemetry names.
 	NamesOTel Names = "otel"
+	// NamesExporter emits the exporter's own; the dcgm receiver has another word for it.
+	NamesExporter Names = "exporter"
 	// NamesBoth emits both, for a migration.
 	NamesBoth Names = "both"
 )
@@ -84,6 +86,20 @@ type Config struct {
 	Scrape PrometheusConfig `mapstructure:"scrape"`
 }
 
+// Defaults are the settings of a receiver that scrapes at an interval, of an exporter
+// that reads its devices at another.
+func Defaults(interval, exporterInterval time.Duration) Config {
+	return Config{
+		CollectionInterval: interval,
+		Names:              NamesOTel,
+		Unmapped:           UnmappedKeep,
+		FrozenAfter:        5,
+		ExporterInterval:   exporterInterval,
+		MaxLabels:          fetch.DefaultMaxLabels,
+		MaxLabelBytes:      fetch.DefaultMaxLabelBytes,
+	}
+}
+
 // Check reports every problem with its key and remedy.
 func (c *Config) Check(e *Exporter) error {
 	var errs []error
@@ -108,8 +124,8 @@ func (c *Config) Check(e *Exporter) error {
 	if c.Kubernetes != nil {
 		errs = append(errs, c.Kubernetes.check())
 	}
-	if c.CollectionInterval < minInterval || c.CollectionInterval > maxInterval {
-		errs = append(errs, fmt.Errorf("collection_interval: is %v: use %v to %v", c.CollectionInterval, minInterval, maxInterval))
+	if least := max(minInterval, e.MinInterval); c.CollectionInterval < least || c.CollectionInterval > maxInterval {
+		errs = append(errs, fmt.Errorf("collection_interval: is %v: use %v to %v", c.CollectionInterval, least, maxInterval))
 	}
 	switch c.Names {
 	case NamesOTel, e.OwnNames, NamesBoth:

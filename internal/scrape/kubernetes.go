@@ -66,9 +66,12 @@ func (k *KubernetesConfig) discovery(e *Exporter) map[string]any {
 }
 
 func (k *KubernetesConfig) relabel(e *Exporter) []any {
-	port := k.Port
+	port, ports := k.Port, ""
 	if port == 0 {
 		port = e.Port
+		for _, other := range e.OtherPorts {
+			ports += strconv.Itoa(other) + "|"
+		}
 	}
 	p := strconv.Itoa(port)
 	rule := func(action, regex string, source ...string) map[string]any {
@@ -83,7 +86,7 @@ func (k *KubernetesConfig) relabel(e *Exporter) []any {
 		rule("drop", "Pending|Succeeded|Failed|Unknown", "__meta_kubernetes_pod_phase"),
 		rule("drop", "true", "__meta_kubernetes_pod_container_init"),
 		// The declared port, or a container that declares none.
-		rule("keep", p+"|", "__meta_kubernetes_pod_container_port_number"),
+		rule("keep", p+"|"+ports, "__meta_kubernetes_pod_container_port_number"),
 		address(";([^:]+)", "${1}:"+p),
 		address(";(.*:.*)", "[${1}]:"+p),
 	}

@@ -86,6 +86,30 @@ func (t *target) logLines(e *Exporter, logger *zap.Logger, read pagetext.Result)
 	}
 }
 
+// logDevices logs what a page lacks that has devices.
+func (t *target) logDevices(e *Exporter, logger *zap.Logger, result *devicemap.Result) {
+	if n := result.Refused[devicemap.NoDevice]; n > 0 && result.Devices > 0 && e.NoIdentity != "" && !t.unnamed {
+		t.unnamed = true
+		logger.Warn("rows of the page name no device that can be told from others, they are left out",
+			zap.Int("rows", n), zap.String("remedy", e.NoIdentity))
+	}
+	if e.Missing == "" {
+		return
+	}
+	o := fetch.OK
+	if result.Missing > 0 {
+		o = "missing"
+	}
+	switch {
+	case !t.missing.shouldLog(o, time.Now()):
+	case o == fetch.OK:
+		logger.Info("the page has rows of all devices that the exporter counts again")
+	default:
+		logger.Warn("the page has no rows of some devices that the exporter counts",
+			zap.Int("missing", result.Missing), zap.String("remedy", e.Missing))
+	}
+}
+
 // logLimits logs that a page is over a limit of the receiver: what goes beyond is
 // missing although the exporter is up.
 func (t *target) logLimits(e *Exporter, logger *zap.Logger, over devicemap.Over, samples int) {

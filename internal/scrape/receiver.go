@@ -12,6 +12,7 @@ package scrape
 
 import (
 	"context"
+	"time"
 
 	promconfig "github.com/prometheus/prometheus/config"
 	"go.opentelemetry.io/collector/component"
@@ -33,6 +34,12 @@ type Exporter struct {
 	OwnNames Names
 	// IntervalOption is the exporter's option for how often it reads its devices.
 	IntervalOption string
+	// MinInterval is the least collection_interval, where it is more than a second: what
+	// the exporter bears.
+	MinInterval time.Duration
+	// OtherPorts are further ports that versions of the exporter listen on by default. The
+	// one that the pod declares counts.
+	OtherPorts []int
 	// Pods matches the label app, app.kubernetes.io/name or k8s-app of the exporter's
 	// pods, as a regular expression for the three, joined by ";".
 	Pods string

@@ -74,12 +74,18 @@ func (s *scraper) newTarget(at location) *target {
 	return &target{location: at, reader: pagetext.NewReader(s.exporter.Vendor, pages), mapping: devicemap.NewTarget(s.exporter.Vendor, s.options)}
 }
 
-// scrape makes one scrape of a target. Once ctx has ended it emits nothing.
-func (s *scraper) scrape(ctx context.Context, t *target) {
+// scrape makes one scrape of a target. Once ctx has ended it emits nothing. Where retry
+// is set and the exporter refuses the scrape because of others, it emits nothing either,
+// and reports that.
+func (s *scraper) scrape(ctx context.Context, t *target, retry bool) (limited bool) {
 	start := time.Now()
 	buf, err := s.fetch(ctx, t)
 	if ctx.Err() != nil {
-		return
+		return false
+	}
+	if retry && err != nil && s.exporter.Failed(err) == fetch.RateLimited {
+		s.count(fetch.RateLimited)
+		return true
 	}
 	result, ok := s.read(t, start, buf, err)
 	if cap(buf.body) > 0 {
@@ -88,6 +94,11 @@ func (s *scraper) scrape(ctx context.Context, t *target) {
 	if ok {
 		s.deliver(t, result)
 	}
+	return false
+}
+
+func (s *scraper) count(o fetch.Outcome) {
+	s.telemetry.Scrapes.Add(context.Background(), 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", string(o)))))
 }
 
 func (s *scraper) fetch(ctx context.Context, t *target) (*buffer, error) {
@@ -117,6 +128,11 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 	if err == nil {
 		buf.rows, read, err = t.reader.Read(buf.body, buf.rows[:0])
 	}
+	outcome := fetch.OK
+	if err != nil {
+		outcome = s.exporter.Failed(err)
+	}
+	scraped.Limited = outcome == fetch.RateLimited
 	scraped.Duration = time.Since(start).Seconds()
 	if err == nil {
 		scraped.Up, scraped.Rows, scraped.Samples, scraped.Refused, scraped.Over = true, buf.rows, read.Samples, read.Refused, read.Over
@@ -127,11 +143,10 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 	t.devices = result.Devices
 
 	ctx, logger := context.Background(), s.logger.With(zap.String("exporter", t.name))
-	outcome := s.exporter.Lacking(result.Lack)
-	if err != nil {
-		outcome = fetch.Failed(err)
+	if err == nil {
+		outcome = s.exporter.Lacking(result.Lack)
 	}
-	s.telemetry.Scrapes.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", string(outcome)))))
+	s.count(outcome)
 	for reason, n := range result.Refused {
 		if n > 0 {
 			s.telemetry.RowsRefused.Add(ctx, int64(n), metric.WithAttributeSet(attribute.NewSet(
@@ -142,6 +157,7 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 	t.logScrape(s.exporter, logger, outcome, err, result.Why)
 	if err == nil {
 		t.logLines(s.exporter, logger, read)
+		t.logDevices(s.exporter, logger, &result)
 		t.logLimits(s.exporter, logger, result.Over, result.Refused[devicemap.Limit]-read.TooLong)
 	}
 	return result, true

@@ -52,8 +52,10 @@ type target struct {
 	lines    outcomeLog
 	limits   outcomeLog
 	pipeline outcomeLog
+	missing  outcomeLog
 	repeats  bool // duplicate series on the page were logged
 	long     bool // samples over a limit of a line were logged
+	unnamed  bool // rows without a device were logged
 }
 
 // leave ends a target: a scrape that still runs emits nothing any more. It returns
@@ -74,5 +76,6 @@ func (t *target) moved(at location) *target {
 	return &target{
 		location: at, reader: t.reader, mapping: t.mapping,
 		scrapes: t.scrapes.clone(), lines: t.lines.clone(), limits: t.limits.clone(), pipeline: t.pipeline.clone(), repeats: t.repeats, long: t.long,
+		missing: t.missing.clone(), unnamed: t.unnamed,
 	}
 }

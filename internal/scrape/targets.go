@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,13 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
+)
+
+// A scrape that the exporter refuses because others scrape it as well is made once more
+// after retryAfter and up to retryJitter, within the interval.
+const (
+	retryAfter  = 5 * time.Second
+	retryJitter = 2 * time.Second
 )
 
 // targets scrapes a set of exporters, which discovery may change.
@@ -137,7 +145,15 @@ func (ts *targets) loop(ctx context.Context, t *target) {
 			return
 		case <-timer.C:
 		}
-		ts.scraper.scrape(ctx, t)
+		if ts.scraper.scrape(ctx, t, ts.interval > retryAfter+retryJitter) {
+			timer.Reset(retryAfter + rand.N(retryJitter))
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+			}
+			ts.scraper.scrape(ctx, t, false)
+		}
 		now := time.Now()
 		for !next.After(now) { // moments that a slow scrape has missed are left out
 			next = next.Add(ts.interval)

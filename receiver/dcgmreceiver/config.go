@@ -11,7 +11,6 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
 // NamesDCGM emits the exporter's own families, values and labels.
@@ -23,15 +22,8 @@ type Config struct {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{scrape.Config{
-		CollectionInterval: 15 * time.Second,
-		Names:              scrape.NamesOTel,
-		Unmapped:           scrape.UnmappedKeep,
-		FrozenAfter:        5,
-		ExporterInterval:   30 * time.Second, // dcgm-exporter --collect-interval
-		MaxLabels:          fetch.DefaultMaxLabels,
-		MaxLabelBytes:      fetch.DefaultMaxLabelBytes,
-	}}
+	// dcgm-exporter --collect-interval is 30 s.
+	return &Config{scrape.Defaults(15*time.Second, 30*time.Second)}
 }
 
 // Unmarshal implements confmap.Unmarshaler. A key that does not exist and a

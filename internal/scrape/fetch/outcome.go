@@ -31,7 +31,9 @@ const (
 	Redirect Outcome = "redirect"
 	CutOff   Outcome = "cut_off"
 	TooLarge Outcome = "too_large"
-	Parse    Outcome = "parse"
+	// RateLimited is the answer 429 of an exporter that limits how often it is scraped.
+	RateLimited Outcome = "rate_limited"
+	Parse       Outcome = "parse"
 	// Empty is an answer without any sample.
 	Empty Outcome = "empty"
 	// NoValue is a page that names devices and has no value of any.
@@ -111,6 +113,20 @@ func Failed(err error) Outcome {
 		return Connect
 	}
 	return Parse // invalid gzip
+}
+
+// Failed is how reading ended that gave an error. RateLimited is an outcome of the
+// exporters that have a remedy for it.
+func (e *Exporter) Failed(err error) Outcome {
+	o := Failed(err)
+	if _, limits := e.Remedies[RateLimited]; !limits || o != Status {
+		return o
+	}
+	var status *StatusError
+	if errors.As(err, &status) && status.Code == http.StatusTooManyRequests {
+		return RateLimited
+	}
+	return o
 }
 
 // Other is the outcome of a page of another program: not_<type of the receiver>.

@@ -19,12 +19,16 @@ type Exporter struct {
 	Type    string // of the receiver: dcgm
 	Program string // dcgm-exporter
 	Port    int    // that it listens on by default
-	// Remedies are for the outcomes caused by the exporter: Parse, Empty, NoValue
-	// and NoDevice.
+	// Remedies are for the outcomes caused by the exporter: Parse, Empty, NoValue and
+	// NoDevice; RateLimited where it limits how often it is scraped; Status, where answers
+	// from 500 on have a cause of their own.
 	Remedies map[Outcome]string
 	// Remedies for a part of a page: lines with a text as value, other lines that are no
 	// samples, series that are repeated, samples over a limit of a line.
 	TextLine, Line, Repeated, Long string
+	// Remedies for a page with devices: rows of known fields name none; the exporter counts
+	// more devices than it has rows of. Empty: nothing is logged.
+	NoIdentity, Missing string
 	// Remedies for a page over a limit of a target; Over is for those that are not in
 	// OverLimits.
 	OverLimits map[devicemap.Over]string
@@ -70,6 +74,8 @@ func (e *Exporter) statusRemedy(err error) string {
 		return "check the path, usually /metrics, and that this is the exporter's port"
 	case code == http.StatusBadRequest:
 		return "the port may speak TLS: use https:// in " + e.Type + "::endpoints, with scrape::tls_config"
+	case code >= 500 && e.Remedies[Status] != "":
+		return e.Remedies[Status]
 	case code >= 500:
 		return e.Program + " answers 500 when one entity fails: look at its log; a proxy before it answers 502 to 504"
 	default:
