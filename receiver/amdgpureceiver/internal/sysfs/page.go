@@ -25,20 +25,28 @@ var (
 	errBlocked = fmt.Errorf("the read of the board has not returned for %v", Deadline)
 )
 
-// labelsOf are labels of the exporter, for all rows of a board. Its mode is not among them:
-// here the board is one device, whatever its partitions.
+// labelsOf are labels of the exporter, for all rows of a board. It has no number of a
+// partition: here the board is one device, whatever its mode.
 func labelsOf(d *gpusysfs.Device) string {
 	var b strings.Builder
 	b.WriteString(`pci_bus_id=` + quoted(d.PCI))
 	if d.UniqueID != 0 {
 		b.WriteString(`,gpu_uuid=` + quoted(uuid(d.UniqueID, d.DeviceID)))
 	}
-	for _, l := range [...][2]string{{"serial_number", d.Serial}, {"card_series", d.Product}} {
+	for _, l := range [...][2]string{{"serial_number", d.Serial}, {"card_series", d.Product}, {"gpu_partition_profile", profile(d)}} {
 		if l[1] != "" {
 			b.WriteString("," + l[0] + "=" + quoted(l[1]))
 		}
 	}
 	return b.String()
+}
+
+// profile is the mode of a board that is divided into partitions, as in cpx_nps4.
+func profile(d *gpusysfs.Device) string {
+	if !d.Partitioned() || d.MemoryPartition == "" {
+		return ""
+	}
+	return d.ComputePartition + "_" + d.MemoryPartition
 }
 
 // uuid is the UUID that AMD's library makes of a unique id.
