@@ -65,6 +65,7 @@ func (d *Device) SeenBefore() pcommon.Timestamp { return d.seenBefore }
 type devices struct {
 	vendor *Vendor
 	page   *pageState
+	survey *surveyed
 	boards map[string]*Device // by hw.id; their parts hang on them
 	count  int                // boards and parts together
 }
@@ -184,7 +185,11 @@ func (d *Device) keepValue(s *Series, v float64) bool {
 		rank = rankOwner
 	}
 	if f.field.Scope == devicetable.Board && d.parent != nil {
-		d, rank = d.parent, rankPart
+		rank = rankPart
+		if d.part == "0" && f.field.Several == devicetable.First {
+			rank = rankFirstPart
+		}
+		d = d.parent
 	}
 	if s.labels.lesser {
 		rank = rankLesser

@@ -45,7 +45,7 @@ type row struct {
 // read sorts labels. Empty values and texts that stand for no value count as absent.
 func (r *row) read(v *Vendor, labels []label) {
 	*r = row{}
-	var exported bool
+	var exported, scraped bool
 	for _, l := range labels {
 		key, text := l.key, l.value
 		if v.absentText(text) {
@@ -62,6 +62,8 @@ func (r *row) read(v *Vendor, labels []label) {
 			r.facts.text[Model] = text
 		case exporterlabels.Host:
 			r.facts.text[Host] = text
+		case exporterlabels.Scrape:
+			scraped = scraped || key == "job" || key == "instance"
 		case exporterlabels.Field:
 			r.readField(v, key, text)
 		case exporterlabels.Pod, exporterlabels.Namespace, exporterlabels.Container, exporterlabels.PodUID:
@@ -81,8 +83,11 @@ func (r *row) read(v *Vendor, labels []label) {
 	if v.Survey == nil {
 		r.board, r.part = v.Identify(pairs(labels))
 	}
-	if exported {
+	switch {
+	case exported:
 		r.readExported(v, labels)
+	case scraped && v.PodNeedsContainer && r.owner.container == "":
+		r.owner.pod, r.owner.namespace, r.owner.podUID = "", "", ""
 	}
 	if len(r.owner.more) > 1 {
 		slices.SortFunc(r.owner.more, func(a, b label) int {

@@ -59,8 +59,12 @@ type Family struct {
 
 // NewFamily returns the family of a name, without TYPE and HELP.
 func (v *Vendor) NewFamily(name string) *Family {
-	f := &Family{name: name, share: notShared, ours: v.ours(name), dropped: v.Table.Drops(name)}
-	if id, known := v.Table.ByName(name); known {
+	canonical := name
+	if v.Family != nil {
+		canonical = v.Family(name)
+	}
+	f := &Family{name: name, share: notShared, ours: v.ours(canonical), dropped: v.Table.Drops(canonical)}
+	if id, known := v.Table.ByName(canonical); known {
 		f.id, f.field = id, &v.Table.Fields[id]
 		f.share = v.Shares.place(id)
 	}

@@ -20,11 +20,12 @@ type Reading struct {
 type rank uint8
 
 const (
-	rankNone   rank = iota
-	rankLesser      // a sum or mean that the exporter prints beside what it is of
-	rankPart        // board field on the row of one of its parts
-	rankOwner       // row that names an owner: one of several on a shared device
-	rankOwn         // the device's own row
+	rankNone      rank = iota
+	rankLesser         // a sum or mean that the exporter prints beside what it is of
+	rankPart           // board field on the row of one of its parts
+	rankFirstPart      // likewise, of the first part, where the first row counts
+	rankOwner          // row that names an owner: one of several on a shared device
+	rankOwn            // the device's own row
 )
 
 // Known reports whether the page has a value.

@@ -28,6 +28,17 @@ func compareNumbers(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
+// Survey is that of the page, nil where the vendor makes none.
+func (d *Device) Survey() Survey {
+	if d.of == nil {
+		return nil
+	}
+	return d.of.survey.survey
+}
+
+// Derivation is what the vendor keeps of the device, nil where it derives nothing.
+func (d *Device) Derivation() Derivation { return d.derivation }
+
 // ID is the hw.id of the device.
 func (d *Device) ID() string { return d.id }
 

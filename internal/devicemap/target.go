@@ -73,7 +73,7 @@ func NewTarget(v *Vendor, opts Options) *Target {
 		devices:  devices{vendor: v, boards: map[string]*Device{}},
 		unmapped: unmapped{series: map[string]*unmappedSeries{}},
 	}
-	t.devices.page = &t.page
+	t.devices.page, t.devices.survey = &t.page, &t.surveyed
 	return t
 }
 

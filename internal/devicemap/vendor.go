@@ -29,6 +29,9 @@ type Vendor struct {
 	// Prefixes begin the families that are about devices. Others are those of the
 	// exporter's process.
 	Prefixes []string
+	// Family is the name in the table of a family that may be printed with a prefix or in
+	// another case. nil: as it is printed.
+	Family func(name string) string
 	// EmptyIsDown sets gpu.exporter.up to 0 for a page without any device.
 	EmptyIsDown bool
 
@@ -74,6 +77,9 @@ type Vendor struct {
 	// AbsentText reports whether the text of a label, which is not empty, stands for no
 	// value. nil: none does.
 	AbsentText func(text string) bool
+	// PodNeedsContainer: on a row that a scraper passed on (with job or instance), a pod
+	// without a container is the exporter's own, and owns nothing.
+	PodNeedsContainer bool
 	// Facts are the label-type fields, and labels of a claim, that describe the device.
 	Facts map[string]Fact
 	// PodLabel reports whether a label that Label takes for none of its own is a label
