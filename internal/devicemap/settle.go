@@ -36,9 +36,6 @@ func (d *Device) Survey() Survey {
 	return d.of.survey.survey
 }
 
-// Derivation is what the vendor keeps of the device, nil where it derives nothing.
-func (d *Device) Derivation() Derivation { return d.derivation }
-
 // ID is the hw.id of the device.
 func (d *Device) ID() string { return d.id }
 
