@@ -104,6 +104,7 @@ func Defaults(interval, exporterInterval time.Duration) Config {
 func (c *Config) Check(e *Exporter) error {
 	var errs []error
 	switch {
+	case e.Local != nil: // the receiver has its own keys
 	case len(c.Endpoints) == 0 && c.Kubernetes == nil:
 		errs = append(errs, fmt.Errorf("endpoints: is empty and kubernetes is not set: name the exporter (http://localhost:%d/metrics) or set kubernetes::node_name", e.Port))
 	case len(c.Endpoints) > 0 && c.Kubernetes != nil:

@@ -139,6 +139,9 @@ func (c *Config) Prometheus(e *Exporter) (*promconfig.Config, error) {
 	for i, endpoint := range c.Endpoints {
 		jobs = append(jobs, job(fmt.Sprintf("%s-%d", e.Type, i), c.CollectionInterval, scrape, static(endpoint)))
 	}
+	if e.Local != nil { // for the keys about pages
+		jobs = append(jobs, job(e.Type, c.CollectionInterval, scrape, static("http://localhost")))
+	}
 	text, err := yaml.Marshal(map[string]any{"scrape_configs": jobs})
 	if err != nil {
 		return nil, fmt.Errorf("scrape: %w", err)

@@ -43,6 +43,8 @@ type Exporter struct {
 	// Pods matches the label app, app.kubernetes.io/name or k8s-app of the exporter's
 	// pods, as a regular expression for the three, joined by ";".
 	Pods string
+	// Local takes the place of the exporter; nil: pages are fetched.
+	Local *Local
 }
 
 // Telemetry are a receiver's own metrics.
@@ -126,6 +128,9 @@ func (r *Receiver) Start(context.Context, component.Host) error {
 		targets.wg.Go(func() { discoverer.run(ctx) })
 	} else {
 		var locations []location
+		if r.exporter.Local != nil {
+			locations = append(locations, r.exporter.Local.location(job.JobName))
+		}
 		for i, endpoint := range r.cfg.Endpoints {
 			u, err := fetch.Address(endpoint)
 			if err != nil { // Check has refused it

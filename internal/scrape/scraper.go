@@ -5,6 +5,7 @@ package scrape
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,7 +81,7 @@ func (s *scraper) newTarget(at location) *target {
 func (s *scraper) scrape(ctx context.Context, t *target, retry bool) (limited bool) {
 	start := time.Now()
 	buf, err := s.fetch(ctx, t)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, ErrAbsent) {
 		return false
 	}
 	if retry && err != nil && s.exporter.Failed(err) == fetch.RateLimited {
@@ -106,12 +107,19 @@ func (s *scraper) fetch(ctx context.Context, t *target) (*buffer, error) {
 	if refuse := s.refuse.Load(); refuse != nil {
 		return buf, *refuse
 	}
-	body, err := s.fetcher.fetch(ctx, t.url, func() []byte {
+	memory := func() []byte {
 		if used, ok := s.buffers.Get().(*buffer); ok {
 			buf = used
 		}
 		return buf.body
-	})
+	}
+	var body []byte
+	var err error
+	if local := s.exporter.Local; local != nil {
+		body, err = local.Page(ctx, memory())
+	} else {
+		body, err = s.fetcher.fetch(ctx, t.url, memory)
+	}
 	buf.body = body
 	return buf, err
 }
