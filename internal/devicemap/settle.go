@@ -23,6 +23,10 @@ func (d *Device) Parts() []*Device {
 	return parts
 }
 
+// KnownParts is how many parts the board had within the last minutes, of which the page
+// may lack some.
+func (d *Device) KnownParts() int { return len(d.parts) }
+
 // compareNumbers orders texts of numbers by their size.
 func compareNumbers(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))

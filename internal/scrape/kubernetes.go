@@ -4,10 +4,12 @@
 package scrape
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 )
 
 // KubernetesConfig finds the exporter's pod on one node through the Kubernetes
@@ -66,14 +68,16 @@ func (k *KubernetesConfig) discovery(e *Exporter) map[string]any {
 }
 
 func (k *KubernetesConfig) relabel(e *Exporter) []any {
-	port, ports := k.Port, ""
-	if port == 0 {
-		port = e.Port
+	port := cmp.Or(k.Port, e.Port)
+	p := strconv.Itoa(port)
+	// The declared port, or a container that declares none, but not where another container
+	// of the pod may declare one of several.
+	ports := p + "|"
+	if k.Port == 0 {
 		for _, other := range e.OtherPorts {
-			ports += strconv.Itoa(other) + "|"
+			ports = strings.TrimSuffix(ports, "|") + "|" + strconv.Itoa(other)
 		}
 	}
-	p := strconv.Itoa(port)
 	rule := func(action, regex string, source ...string) map[string]any {
 		return map[string]any{"action": action, "regex": regex, "source_labels": source}
 	}
@@ -85,8 +89,7 @@ func (k *KubernetesConfig) relabel(e *Exporter) []any {
 	rules := []any{
 		rule("drop", "Pending|Succeeded|Failed|Unknown", "__meta_kubernetes_pod_phase"),
 		rule("drop", "true", "__meta_kubernetes_pod_container_init"),
-		// The declared port, or a container that declares none.
-		rule("keep", p+"|"+ports, "__meta_kubernetes_pod_container_port_number"),
+		rule("keep", ports, "__meta_kubernetes_pod_container_port_number"),
 		address(";([^:]+)", "${1}:"+p),
 		address(";(.*:.*)", "[${1}]:"+p),
 	}

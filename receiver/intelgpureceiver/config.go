@@ -16,11 +16,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
-
-// NamesExporter emits the exporter's own families, values and labels.
-const NamesExporter scrape.Names = "exporter"
 
 // Config of the intel_gpu receiver.
 type Config struct {
@@ -28,15 +24,7 @@ type Config struct {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{scrape.Config{
-		CollectionInterval: 15 * time.Second,
-		Names:              scrape.NamesOTel,
-		Unmapped:           scrape.UnmappedKeep,
-		FrozenAfter:        5,
-		ExporterInterval:   5 * time.Second,
-		MaxLabels:          fetch.DefaultMaxLabels,
-		MaxLabelBytes:      fetch.DefaultMaxLabelBytes,
-	}}
+	return &Config{scrape.Defaults(15*time.Second, 5*time.Second)}
 }
 
 // Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
@@ -65,20 +53,22 @@ func (c *Config) checkHosts() error {
 	return nil
 }
 
-// node is the name that stands for the node in hw.id: the configured one, that of
-// the exporter's host, or of this host for an exporter on it.
+// node is the configured name of the exporter's node.
 func (c *Config) node() string {
 	if c.Kubernetes != nil {
 		return c.Kubernetes.NodeName
 	}
-	if c.NodeName != "" {
-		return c.NodeName
+	return c.NodeName
+}
+
+// host stands for the node where nothing names it: the exporter's host, or this host's
+// name for an exporter on it.
+func (c *Config) host() string {
+	if len(c.Endpoints) == 0 {
+		return ""
 	}
-	host := ""
-	if len(c.Endpoints) > 0 {
-		host = hostOf(c.Endpoints[0])
-	}
-	if ip := net.ParseIP(host); host == "" || host == "localhost" || ip != nil && ip.IsLoopback() {
+	host := hostOf(c.Endpoints[0])
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		if name, err := os.Hostname(); err == nil {
 			return name
 		}

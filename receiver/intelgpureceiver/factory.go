@@ -27,8 +27,9 @@ func NewFactory() receiver.Factory {
 // exporter is XPU Manager. Its pods have the label app=intel-xpumanager (1.x) or
 // app.kubernetes.io/name=xpumd (2.x).
 var exporter = scrape.Exporter{
-	Exporter: intel.Exporter, OwnNames: NamesExporter,
+	Exporter: intel.Exporter, OwnNames: scrape.NamesExporter,
 	IntervalOption: "how often XPU Manager reads its GPUs", Pods: ".*(intel-xpumanager|xpumd).*",
+	OtherPorts: []int{intel.Port1},
 }
 
 func createMetrics(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
@@ -38,7 +39,7 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 	}
 	c := cfg.(*Config)
 	e := exporter
-	e.Vendor = intel.NewVendor(c.node())
+	e.Vendor = intel.NewVendor(c.node(), c.host())
 	return scrape.NewReceiver(&e, set, &c.Config, scrape.Telemetry{
 		Devices: own.IntelGpuReceiverDevices, RowsRefused: own.IntelGpuReceiverRowsRefused, Scrapes: own.IntelGpuReceiverScrapes,
 		Shutdown: own.Shutdown,
