@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/vendors"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 )
 
@@ -24,7 +25,7 @@ const step = 250 * time.Millisecond
 
 // Kubelets are those of a fleet. Start makes them.
 type Kubelets struct {
-	fleet *gpusim.Fleet
+	fleet source
 	dir   string
 	nodes map[string]*node
 	stop  context.CancelFunc
@@ -42,9 +43,30 @@ type node struct {
 
 type owner struct{ namespace, pod, container string }
 
+// holding is what the device plugins of a node announce, and who owns it: ids by resource.
+type holding struct {
+	announced map[string][]string
+	held      map[owner]map[string][]string
+}
+
+// source is a fleet.
+type source interface {
+	Nodes() []string
+	holdings(at time.Time) (byNode map[string]holding, err error)
+}
+
 // Start serves a socket NODE.sock in dir for each node of a fleet, which follows
 // the fleet until Stop. The path of a socket has 107 bytes at most.
 func Start(fleet *gpusim.Fleet, dir string, now func() time.Time) (*Kubelets, error) {
+	return start(nvidia{fleet}, dir, now)
+}
+
+// StartVendors does the same for a fleet of other vendors' boards.
+func StartVendors(fleet *vendors.Fleet, dir string, now func() time.Time) (*Kubelets, error) {
+	return start(others{fleet}, dir, now)
+}
+
+func start(fleet source, dir string, now func() time.Time) (*Kubelets, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	k := &Kubelets{fleet: fleet, dir: dir, nodes: map[string]*node{}, stop: cancel}
 	for _, name := range fleet.Nodes() {
@@ -110,16 +132,44 @@ func (k *Kubelets) Stop() {
 func (k *Kubelets) follow(at time.Time) error {
 	k.following.Lock()
 	defer k.following.Unlock()
+	byNode, err := k.fleet.holdings(at)
+	errs := []error{err}
+	for name, h := range byNode {
+		errs = append(errs, k.nodes[name].set(h.announced, h.held))
+	}
+	return errors.Join(errs...)
+}
+
+type nvidia struct{ *gpusim.Fleet }
+
+func (f nvidia) holdings(at time.Time) (map[string]holding, error) {
+	byNode := map[string]holding{}
 	var errs []error
-	for _, truth := range k.fleet.TruthAt(at).Nodes {
-		devices, err := k.fleet.Devices(truth.Name)
+	for _, truth := range f.TruthAt(at).Nodes {
+		devices, err := f.Devices(truth.Name)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		errs = append(errs, k.nodes[truth.Name].set(read(truth.Devices, devices)))
+		announced, held := read(truth.Devices, devices)
+		byNode[truth.Name] = holding{announced, held}
 	}
-	return errors.Join(errs...)
+	return byNode, errors.Join(errs...)
+}
+
+type others struct{ *vendors.Fleet }
+
+func (f others) holdings(at time.Time) (map[string]holding, error) {
+	byNode := map[string]holding{}
+	for _, name := range f.Nodes() {
+		announced, grants := f.Kubelet(name, at)
+		held := map[owner]map[string][]string{}
+		for _, g := range grants {
+			held[owner{g.Namespace, g.Pod, g.Container}] = g.IDs
+		}
+		byNode[name] = holding{announced, held}
+	}
+	return byNode, nil
 }
 
 // read is what a device plugin announces of devices, and who owns them.

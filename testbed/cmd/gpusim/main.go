@@ -13,12 +13,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
 const usage = `gpusim simulates GPU nodes as dcgm-exporter shows them.
 
   gpusim run [flags]            serve a simulated fleet (the demo, or --config FILE)
+  gpusim run --vendor amd       the same of another vendor: amd, gaudi or intel
   gpusim replay [flags] FILE…   serve captured pages byte for byte
   gpusim config                 print the demo's configuration, to start one's own from
   gpusim COMMAND --help         the flags of a command
@@ -37,6 +39,9 @@ func main() {
 // command runs one command line until ctx ends.
 func command(ctx context.Context, args []string, out, errOut io.Writer) error {
 	name := "--help"
+	if len(args) > 0 && strings.HasPrefix(strings.TrimLeft(args[0], "-"), "vendor") {
+		args = append([]string{"run"}, args...)
+	}
 	if len(args) > 0 {
 		name, args = args[0], args[1:]
 	}

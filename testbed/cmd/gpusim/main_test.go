@@ -88,6 +88,25 @@ func TestRunServesAConfiguration(t *testing.T) {
 	assert.Equal(t, "gpusim: no scripted faults", out[1])
 }
 
+func TestRunServesVendors(t *testing.T) {
+	for vendor, family := range map[string]string{"amd": "gpu_used_vram{", "gaudi": "habanalabs_utilization{", "intel": "pci_bdf="} {
+		dir, err := os.MkdirTemp("", "k") // short, for a socket
+		require.NoError(t, err)
+		defer os.RemoveAll(dir)
+		out := started(t, 2, "--vendor", vendor, "--base-port", "0", "--sink", "127.0.0.1:0", "--control", "127.0.0.1:0", "--kubelets", dir, "--sysfs", filepath.Join(dir, "sys"))
+		urls := anyURL.FindAllString(out[0], -1)
+		require.Len(t, urls, 3)
+		for _, u := range urls {
+			assert.Contains(t, fetch(t, u), family)
+		}
+		also := anyURL.FindAllString(out[1], -1)
+		assert.Contains(t, fetch(t, also[1]+"/truth"), `"vendor": "`+vendor+`"`)
+		trees, err := filepath.Glob(filepath.Join(dir, "sys", "*", "bus", "pci", "devices", "*", "vendor"))
+		require.NoError(t, err)
+		assert.NotEmpty(t, trees)
+	}
+}
+
 func TestReplayServesFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.prom")
 	require.NoError(t, os.WriteFile(file, []byte("x 1\n"), 0o600))
@@ -119,6 +138,8 @@ func TestErrorsNameTheCause(t *testing.T) {
 		{[]string{"run", "--config", "/does/not/exist"}, "no such file"},
 		{[]string{"run", "extra"}, "takes no arguments"},
 		{[]string{"dance"}, `unknown command "dance"`},
+		{[]string{"--vendor", "acme"}, `unknown vendor "acme": use amd, gaudi or intel`},
+		{[]string{"run", "--sysfs", "/tmp"}, "--sysfs needs --vendor"},
 	} {
 		assert.ErrorContains(t, command(t.Context(), tc.args, io.Discard, io.Discard), tc.want, tc.args)
 	}

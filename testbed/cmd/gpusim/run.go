@@ -36,6 +36,8 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	kubelets := fs.String("kubelets", "", "`folder` for the kubelets' pod-resources sockets, NODE.sock each; empty: no kubelets")
 	seed := fs.Uint64("seed", 0, "seed in place of the configuration's; 0: leave it")
 	faults := fs.Bool("faults", true, "play the scripted faults")
+	vendor := fs.String("vendor", "", "`vendor` of the boards in place of NVIDIA: amd, gaudi or intel")
+	sysfs := fs.String("sysfs", "", "with --vendor: `folder` for a tree of each node's sysfs, named like the node")
 	fs.DurationVar(&times.NewPod, "new-pod-at", times.NewPod, "demo: when a new pod starts")
 	fs.DurationVar(&times.XID, "xid-at", times.XID, "demo: when a GPU reports an XID")
 	fs.DurationVar(&times.Down, "down-at", times.Down, "demo: when an exporter dies")
@@ -48,6 +50,15 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	}
 	if *demo && *file != "" {
 		return errors.New("--demo and --config exclude each other")
+	}
+	if *vendor != "" {
+		return runVendor(ctx, &options{
+			vendor: *vendor, file: *file, host: *host, control: *control, sink: *sinkAddr, kubelets: *kubelets, sysfs: *sysfs,
+			base: *base, seed: *seed, faults: *faults, times: times,
+		}, out)
+	}
+	if *sysfs != "" {
+		return errors.New("--sysfs needs --vendor: NVIDIA's boards are joined without it")
 	}
 	cfg := gpusim.Demo(times)
 	if *base != 0 {

@@ -110,7 +110,7 @@ func xpum1Device(h *host, p *page, s *state, now time.Time) {
 		computed("xpum_memory_ratio", float64(s.usedMiB())/float64(h.model.MemoryMiB))
 		computed("xpum_memory_bandwidth_ratio", float64(s.umc)/100)
 	}
-	for port := range h.model.Ports {
-		gauge("xpum_xelink_port_status", float64(b2i(!portDown(h, s, port, now))), "description", "", "device_id", strconv.Itoa(port))
+	if h.model.Ports > 0 { // the worst of all ports: 1 ok, 2 degraded, 3 failed
+		gauge("xpum_xelink_port_status", float64(1+2*b2i(h.on(LinkDown, s.index, now) != nil)), "description", "", "device_id", strconv.Itoa(s.index))
 	}
 }

@@ -57,17 +57,17 @@ func xpum2Device(h *host, p *page, s *state, now time.Time) {
 	add("hw_gpu_io_bytes_total", float64(s.sent), "hw_name", "gpu-1-pci", "network_io_direction", "transmit")
 	cc, cu, oc, ou := s.intelErrors()
 	fault := func(kind, category string, v int) {
-		if kind == "uncorrected" || v > 0 { // corrected ones are printed once there are some
+		if kind == "uncorrectable" || v > 0 { // corrected ones are printed once there are some
 			add("hw_errors_total", float64(v), "error_category", category, "error_type", kind)
 		}
 	}
-	fault("corrected", "cache", cc)
-	fault("uncorrected", "cache", cu)
-	fault("corrected", "non-compute", oc)
-	fault("uncorrected", "non-compute", ou)
-	fault("uncorrected", "programming", s.replays)
-	fault("uncorrected", "driver", 0)
-	fault("uncorrected", "reset", resets(h, s, now))
+	fault("correctable", "cache_errors", cc)
+	fault("uncorrectable", "cache_errors", cu)
+	fault("correctable", "non_compute_errors", oc)
+	fault("uncorrectable", "non_compute_errors", ou)
+	fault("uncorrectable", "programming_errors", s.replays)
+	fault("uncorrectable", "driver_errors", 0)
+	fault("uncorrectable", "reset", resets(h, s, now))
 	for i := range s.parts {
 		t := &s.parts[i]
 		var of []string
@@ -100,5 +100,5 @@ func xpum2Part(h *host, s *state, t *part, add func(string, float64, ...string))
 		add("hw_frequency_hertz", float64(s.clock)*1e6, "aggregation", kind, "hw_frequency_domain", "gpu", "hw_name", "freq-1")
 	}
 	add("hw_frequency_limit_hertz", float64(h.model.Clock)*1e6, "hw_frequency_domain", "gpu", "hw_limit_type", "max", "hw_name", "freq-1")
-	add("hw_frequency_throttle_status", float64(b2i(s.throttled)), "com_intel_speed_throttle_reason", "thermal-limit", "hw_frequency_domain", "gpu", "hw_name", "freq-1")
+	add("hw_frequency_throttle_status", float64(b2i(s.throttled)), "com_intel_speed_throttle_reason", "thermal_limit", "hw_frequency_domain", "gpu", "hw_name", "freq-1")
 }
