@@ -4,6 +4,7 @@
 package amdgpureceiver
 
 import (
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -12,6 +13,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/amdgpureceiver/internal/amd"
 )
 
 // NamesExporter emits the exporter's own families, values and labels.
@@ -20,6 +22,7 @@ const NamesExporter scrape.Names = "exporter"
 // Config of the amd_gpu receiver.
 type Config struct {
 	scrape.Config `mapstructure:",squash"`
+	SourceConfig  `mapstructure:",squash"`
 }
 
 func createDefaultConfig() component.Config {
@@ -31,7 +34,7 @@ func createDefaultConfig() component.Config {
 		ExporterInterval:   15 * time.Second, // the exporter's cache
 		MaxLabels:          fetch.DefaultMaxLabels,
 		MaxLabelBytes:      fetch.DefaultMaxLabelBytes,
-	}}
+	}, SourceConfig: defaultSource()}
 }
 
 // Unmarshal implements confmap.Unmarshaler. A key that does not exist and a
@@ -39,4 +42,6 @@ func createDefaultConfig() component.Config {
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarshal(conf, c) }
 
 // Validate reports every problem with its key and remedy.
-func (c *Config) Validate() error { return c.Check(&exporter) }
+func (c *Config) Validate() error {
+	return errors.Join(c.SourceConfig.check(&c.Config), c.Check(c.exporter(amd.NewVendor(nil))))
+}

@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/gpusysfs"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/amdgpureceiver/internal/amd"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/amdgpureceiver/internal/metadata"
@@ -26,9 +28,15 @@ func NewFactory() receiver.Factory {
 
 // exporter is AMD's Device Metrics Exporter. Its chart and AMD's GPU operator give its
 // pods the label app.kubernetes.io/name=metrics-exporter.
-var exporter = scrape.Exporter{
-	Exporter: amd.Exporter, Vendor: amd.NewVendor(), OwnNames: NamesExporter,
-	IntervalOption: "for how long the exporter caches its readings", Pods: ".*;metrics-exporter;.*",
+func (c *SourceConfig) exporter(vendor *devicemap.Vendor) *scrape.Exporter {
+	e := scrape.Exporter{
+		Exporter: amd.Exporter, Vendor: vendor, OwnNames: NamesExporter,
+		IntervalOption: "for how long the exporter caches its readings", Pods: ".*;metrics-exporter;.*",
+	}
+	if c.Source == SourceSysfs {
+		e.Exporter, e.Local = driver(e.Exporter), &scrape.Local{}
+	}
+	return &e
 }
 
 func createMetrics(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
@@ -36,8 +44,18 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 	if err != nil {
 		return nil, err
 	}
-	return scrape.NewReceiver(&exporter, set, &cfg.(*Config).Config, scrape.Telemetry{
+	c := cfg.(*Config)
+	host := gpusysfs.New(c.SysfsRoot)
+	e := c.exporter(amd.NewVendor(host.Snapshot))
+	if e.Local != nil {
+		e.Local = local(host, set.Logger, own.AmdGpuReceiverFilesUnread)
+	}
+	r, err := scrape.NewReceiver(e, set, &c.Config, scrape.Telemetry{
 		Devices: own.AmdGpuReceiverDevices, RowsRefused: own.AmdGpuReceiverRowsRefused, Scrapes: own.AmdGpuReceiverScrapes,
 		Shutdown: own.Shutdown,
 	}, metadata.ScopeName, next)
+	if err != nil {
+		return nil, err
+	}
+	return &withHost{Receiver: r, host: host}, nil
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/gpusysfs"
 )
 
 // Table is the table of the exporter's families.
 var Table = devicetable.New(devicetable.Table{})
 
-// NewVendor returns AMD's Device Metrics Exporter.
-func NewVendor() *devicemap.Vendor {
+// NewVendor returns AMD's Device Metrics Exporter on a host, of which host is what is known; nil: nothing.
+func NewVendor(func() *gpusysfs.Snapshot) *devicemap.Vendor {
 	return &devicemap.Vendor{
 		Name: "amd_gpu", HwVendor: "AMD", System: "AMD's exporter", Devices: "boards and partitions",
 		Prefixes:    []string{"gpu_", "pcie_", "amd_gpu_", "amd_pcie_", "GPU_", "PCIE_"},

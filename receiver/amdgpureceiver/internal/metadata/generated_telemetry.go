@@ -27,6 +27,7 @@ type TelemetryBuilder struct {
 	mu                        sync.Mutex
 	registrations             []metric.Registration
 	AmdGpuReceiverDevices     metric.Int64UpDownCounter
+	AmdGpuReceiverFilesUnread metric.Int64Counter
 	AmdGpuReceiverRowsRefused metric.Int64Counter
 	AmdGpuReceiverScrapes     metric.Int64Counter
 }
@@ -64,6 +65,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_amd_gpu_receiver_devices",
 		metric.WithDescription("Boards and partitions on the newest page of all targets together. [Development]"),
 		metric.WithUnit("{device}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.AmdGpuReceiverFilesUnread, err = builder.meter.Int64Counter(
+		"otelcol_amd_gpu_receiver_files_unread",
+		metric.WithDescription("Files of the driver that gave no reading, with source sysfs, by cause. [Development]"),
+		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.AmdGpuReceiverRowsRefused, err = builder.meter.Int64Counter(

@@ -20,9 +20,13 @@ func TestSetupTelemetry(t *testing.T) {
 	require.NoError(t, err)
 	defer tb.Shutdown()
 	tb.AmdGpuReceiverDevices.Add(context.Background(), 1)
+	tb.AmdGpuReceiverFilesUnread.Add(context.Background(), 1)
 	tb.AmdGpuReceiverRowsRefused.Add(context.Background(), 1)
 	tb.AmdGpuReceiverScrapes.Add(context.Background(), 1)
 	AssertEqualAmdGpuReceiverDevices(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualAmdGpuReceiverFilesUnread(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualAmdGpuReceiverRowsRefused(t, testTel,

@@ -19,8 +19,9 @@ import (
 const Deadline = 2 * time.Second
 
 var (
-	// ErrNoBoards is a host that has had no board of AMD since the start.
-	ErrNoBoards = errors.New("the host has no board of AMD")
+	// ErrNoBoards is a host without a board that amdgpu has driven since the start: one of
+	// another driver is for a guest.
+	ErrNoBoards = errors.New("amdgpu drives no board of this host")
 
 	errBlocked = fmt.Errorf("the read of the board has not returned for %v", Deadline)
 )
@@ -66,7 +67,7 @@ type Reader struct {
 	files  files
 
 	boards map[string]*reading // by path
-	some   bool                // there was a board
+	some   bool                // a board had a file of the driver
 }
 
 // reading is a board and the read that it is owned by, if any.
@@ -92,9 +93,6 @@ func (r *Reader) Page(ctx context.Context, page []byte) ([]byte, error) {
 			devices = append(devices, d)
 		}
 	}
-	if r.some = r.some || len(devices) > 0; !r.some {
-		return page, ErrNoBoards
-	}
 	wait, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
 	started := make([]*reading, 0, len(devices))
@@ -107,15 +105,23 @@ func (r *Reader) Page(ctx context.Context, page []byte) ([]byte, error) {
 	for _, b := range started {
 		got, ok := b.wait(wait)
 		if !ok {
-			r.unread(Unread{b.path, gpusysfs.Blocked, errBlocked})
+			r.lacks(Unread{b.path, gpusysfs.Blocked, errBlocked})
 			continue
 		}
 		page = append(page, got.text...)
 		for _, u := range got.unread {
-			r.unread(u)
+			r.lacks(u)
 		}
 	}
+	if r.some = r.some || len(page) > 0; !r.some && ctx.Err() == nil {
+		return page, ErrNoBoards
+	}
 	return page, ctx.Err()
+}
+
+func (r *Reader) lacks(u Unread) {
+	r.some = true
+	r.unread(u)
 }
 
 // wait returns what the read gave; false if it has not returned when ctx ends.
@@ -146,7 +152,7 @@ func (r *Reader) start(d *gpusysfs.Device) *reading {
 		select {
 		case <-b.running: // too late for its page
 		default:
-			r.unread(Unread{b.path, gpusysfs.Blocked, errBlocked})
+			r.lacks(Unread{b.path, gpusysfs.Blocked, errBlocked})
 			return nil
 		}
 	}

@@ -39,7 +39,6 @@ func TestPage(t *testing.T) {
 			"gpu_package_power 742", "gpu_umc_activity 12",
 		}},
 		"without hwmon of the driver": {tree{"gpu_busy_percent": "3", "hwmon/hwmon0/name": "k10temp"}, []string{"gpu_gfx_activity 3"}},
-		"another driver":              {tree{"vendor": "0x1002"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := host(t, tt.tree)
@@ -66,10 +65,17 @@ func TestLabels(t *testing.T) {
 
 func TestNoBoards(t *testing.T) {
 	none, _ := host(t)
+	guest, _ := host(t, tree{"power/control": "on\n", "driver_override": "vfio-pci\n"})
 	one, _ := host(t, instinct)
 	now := none
 	r := New(func() *gpusysfs.Snapshot { return now() }, nil)
 	_, err := r.Page(t.Context(), nil)
+	require.ErrorIs(t, err, ErrNoBoards)
+	now = guest
+	_, err = r.Page(t.Context(), nil)
+	require.ErrorIs(t, err, ErrNoBoards)
+	now = func() *gpusysfs.Snapshot { return nil }
+	_, err = r.Page(t.Context(), nil)
 	require.ErrorIs(t, err, ErrNoBoards)
 	now = one
 	page, err := r.Page(t.Context(), nil)
