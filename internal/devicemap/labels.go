@@ -63,7 +63,7 @@ func (r *row) read(v *Vendor, labels []label) {
 		case exporterlabels.Host:
 			r.facts.text[Host] = text
 		case exporterlabels.Scrape:
-			scraped = scraped || key == "job" || key == "instance"
+			scraped = scraped || isTarget(key)
 		case exporterlabels.Field:
 			r.readField(v, key, text)
 		case exporterlabels.Pod, exporterlabels.Namespace, exporterlabels.Container, exporterlabels.PodUID:
@@ -132,4 +132,14 @@ func (r *row) readField(v *Vendor, key, text string) {
 		r.facts.other = map[string]string{}
 	}
 	r.facts.other[v.Unmapped(key)] = text
+}
+
+// isTarget reports whether a label is one that Prometheus puts on the samples of a target,
+// renamed by a second scrape or not.
+func isTarget(key string) bool {
+	switch strings.TrimPrefix(key, "exported_") {
+	case "job", "instance":
+		return true
+	}
+	return false
 }
