@@ -159,9 +159,9 @@ func (b *board) readBadPages(path string, r *rows) {
 	if !b.ok(r, path, err) {
 		return
 	}
-	for i, family := range [...]string{"sysfs_vram_bad_pages_retired", "sysfs_vram_bad_pages_pending", "sysfs_vram_bad_pages_failed"} {
-		r.row(family, "", float64(n[i]))
-	}
+	r.row("sysfs_vram_bad_pages_retired", "", float64(n[0]))
+	r.row("sysfs_vram_bad_pages_pending", "", float64(min(n[1], 1))) // whether there are any
+	r.row("sysfs_vram_bad_pages_failed", "", float64(min(n[2], 1)))
 }
 
 // row appends a line of the page.

@@ -77,7 +77,7 @@ var (
 		"ras/umc_err_count":      "ue: 1\nce: 12\nde: 3\n",
 		"ras/pcie_bif_err_count": "ue: 2\nce: 0\n",
 		"ras/new_err_count":      "ue: 4\nce: 5\nde: 6\n",
-		"ras/gpu_vram_bad_pages": "0x00000001 : 0x00001000 : R\n0x00000002 : 0x00001000 : R\n0x00000003 : 0x00001000 : P\n",
+		"ras/gpu_vram_bad_pages": "0x00000001 : 0x00001000 : R\n0x00000002 : 0x00001000 : R\n0x00000003 : 0x00001000 : P\n0x00000004 : 0x00001000 : P\n",
 		"ras/features":           "feature mask: 0x3\n",
 		"pcie_bw":                "it blocks for a second\n",
 	}
