@@ -37,6 +37,7 @@ import (
 	inferenceprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor"
 	amdgpureceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/amdgpureceiver"
 	dcgmreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver"
+	gaudireceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/gaudireceiver"
 	gpuallocationreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver"
 	intelgpureceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/intelgpureceiver"
 	"go.opentelemetry.io/collector/component"
@@ -108,6 +109,7 @@ func components() (otelcol.Factories, error) {
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		dcgmreceiver.NewFactory(),
 		amdgpureceiver.NewFactory(),
+		gaudireceiver.NewFactory(),
 		intelgpureceiver.NewFactory(),
 		gpuallocationreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
@@ -122,6 +124,7 @@ func components() (otelcol.Factories, error) {
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
 		dcgmreceiver.NewFactory().Type():          "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		amdgpureceiver.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		gaudireceiver.NewFactory().Type():         "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		intelgpureceiver.NewFactory().Type():      "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpuallocationreceiver.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		otlpreceiver.NewFactory().Type():          "go.opentelemetry.io/collector/receiver/otlpreceiver v0.159.0",

@@ -4,6 +4,7 @@
 package devicetable
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,15 +48,29 @@ func (t *Table) Markdown(w Words) string {
 		row(&b, code(m.Name), kind(m), m.Description)
 	}
 	b.WriteString("\n## Fields\n\n")
-	row(&b, "Field", "Number", "Other names", "Unit on the page", "Scope", "Notes")
-	row(&b, "---", "---", "---", "---", "---", "---")
+	numbered := slices.ContainsFunc(t.Fields, func(f Field) bool { return f.Number != 0 })
+	fieldRow := func(name, number string, more ...string) {
+		cells := []string{name}
+		if numbered {
+			cells = append(cells, number)
+		}
+		row(&b, append(cells, more...)...)
+	}
+	fieldRow("Field", "Number", "Other names", "Unit on the page", "Scope", "Notes")
+	fieldRow("---", "---", "---", "---", "---", "---")
 	for i := range t.Fields {
 		f := &t.Fields[i]
 		scope := w.Part
 		if f.Scope == Board {
 			scope = "board"
 		}
-		row(&b, code(f.Name), number(f), codes(f.Aliases), f.Unit, scope, notes(f))
+		fieldRow(code(f.Name), number(f), codes(f.Aliases), f.Unit, scope, notes(f))
+	}
+	if len(t.Dropped) > 0 {
+		b.WriteString("\n## Dropped\n\nCounted, and passed on under no name: others have the same value, or it has no meaning outside of the exporter.\n\n")
+		for _, name := range t.Dropped {
+			b.WriteString("- " + code(name) + "\n")
+		}
 	}
 	return b.String()
 }
@@ -99,10 +114,7 @@ func (t *Table) listed(ids []ID) string {
 }
 
 func number(f *Field) string {
-	switch {
-	case f.Computed:
-		return "computed"
-	case f.Number == 0:
+	if f.Number == 0 {
 		return "exporter"
 	}
 	return strconv.Itoa(f.Number)
@@ -110,6 +122,9 @@ func number(f *Field) string {
 
 func notes(f *Field) string {
 	var out []string
+	if f.Computed {
+		out = append(out, "computed: no family has this name")
+	}
 	if f.Label != "" {
 		out = append(out, "a row for each "+code(strings.ReplaceAll(f.Label, ",", "` and `")))
 	}

@@ -90,7 +90,7 @@ func (t *target) logLines(e *Exporter, logger *zap.Logger, read pagetext.Result)
 func (t *target) logDevices(e *Exporter, logger *zap.Logger, result *devicemap.Result) {
 	if n := result.Refused[devicemap.NoDevice]; n > 0 && result.Devices > 0 && e.NoIdentity != "" && !t.unnamed {
 		t.unnamed = true
-		logger.Warn("rows of the page name no device that can be told from others, they are left out",
+		logger.Warn("rows of the page do not identify their device, they are left out",
 			zap.Int("rows", n), zap.String("remedy", e.NoIdentity))
 	}
 	if e.Missing == "" {

@@ -1,0 +1,19 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package exporterlabels
+
+// Gaudi is Classify for the labels of Intel's Gaudi metric exporter, which identifies a
+// device by its serial number.
+func Gaudi(key string) Label {
+	switch key {
+	case "id":
+		return Index
+	case "UUID", "uuid", "spi":
+		return Scrape // neither is needed: not the identity, and one part of the firmware
+	case "Serial", "driver", "fit":
+		return Field
+	default:
+		return Classify(key)
+	}
+}
