@@ -57,9 +57,12 @@ func absentText(text string) bool {
 }
 
 // settle takes the zeros of a device away of which the readings failed: each of them prints
-// 0, and a device has memory.
+// 0, and a device has memory. What is a flag becomes 0 or 1.
 func settle(d *devicemap.Device) {
 	if total := d.Reading(MemoryTotal); total.Known() && total.V == 0 {
 		d.RefuseZeros(devicemap.NoSensor)
+	}
+	if x := d.Reading(ReplacementPending); x.Known() {
+		d.Set(ReplacementPending, min(x.V, 1)) // a flag
 	}
 }
