@@ -12,12 +12,8 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/amdgpureceiver/internal/amd"
 )
-
-// NamesExporter emits the exporter's own families, values and labels.
-const NamesExporter scrape.Names = "exporter"
 
 // Config of the amd_gpu receiver.
 type Config struct {
@@ -26,15 +22,8 @@ type Config struct {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{Config: scrape.Config{
-		CollectionInterval: 15 * time.Second,
-		Names:              scrape.NamesOTel,
-		Unmapped:           scrape.UnmappedKeep,
-		FrozenAfter:        5,
-		ExporterInterval:   15 * time.Second, // the exporter's cache
-		MaxLabels:          fetch.DefaultMaxLabels,
-		MaxLabelBytes:      fetch.DefaultMaxLabelBytes,
-	}, SourceConfig: defaultSource()}
+	// The exporter caches its readings for 15 s.
+	return &Config{Config: scrape.Defaults(15*time.Second, 15*time.Second), SourceConfig: defaultSource()}
 }
 
 // Unmarshal implements confmap.Unmarshaler. A key that does not exist and a

@@ -30,7 +30,7 @@ func NewFactory() receiver.Factory {
 // pods the label app.kubernetes.io/name=metrics-exporter.
 func (c *SourceConfig) exporter(vendor *devicemap.Vendor) *scrape.Exporter {
 	e := scrape.Exporter{
-		Exporter: amd.Exporter, Vendor: vendor, OwnNames: NamesExporter,
+		Exporter: amd.Exporter, Vendor: vendor, OwnNames: scrape.NamesExporter,
 		IntervalOption: "for how long the exporter caches its readings", Pods: ".*;metrics-exporter;.*",
 	}
 	if c.Source == SourceSysfs {
