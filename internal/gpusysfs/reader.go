@@ -7,6 +7,7 @@ import (
 	"context"
 	"io/fs"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -26,6 +27,9 @@ type Reader struct {
 	newest  atomic.Pointer[Snapshot]
 	asked   chan struct{} // has room for one
 	changed chan struct{} // likewise
+
+	mu   sync.Mutex
+	next chan struct{} // closed when the snapshot is replaced
 }
 
 // New returns the Reader of the sysfs that is mounted at root. Nothing is read before Run, and
@@ -34,7 +38,7 @@ func New(root string) *Reader { return NewFS(root, os.DirFS(root)) }
 
 // NewFS returns the Reader of a file system. root is what the paths of devices begin with.
 func NewFS(root string, fsys fs.FS) *Reader {
-	return &Reader{root: root, fsys: fsys, asked: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	return &Reader{root: root, fsys: fsys, asked: make(chan struct{}, 1), changed: make(chan struct{}, 1), next: make(chan struct{})}
 }
 
 // Snapshot is what was read last, nil before the first reading. The first call has it made.
@@ -51,6 +55,25 @@ func (r *Reader) Ask() {
 	select {
 	case r.asked <- struct{}{}:
 	default:
+	}
+}
+
+// Since asks, and waits for a snapshot of a time or later, until ctx ends: nil then. At
+// most one reading in five seconds is made.
+func (r *Reader) Since(ctx context.Context, at time.Time) *Snapshot {
+	for {
+		r.mu.Lock()
+		next := r.next
+		r.mu.Unlock()
+		if s := r.newest.Load(); s != nil && !s.At.Before(at) {
+			return s
+		}
+		r.Ask()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next:
+		}
 	}
 }
 
@@ -92,7 +115,7 @@ func (r *Reader) Run(ctx context.Context) {
 // file that blocks delays the next reading, and what is known stays.
 func (r *Reader) read(ctx context.Context, began time.Time) bool {
 	done := make(chan *Snapshot, 1)
-	go func() { done <- scan(r.root, r.fsys, began) }()
+	go func() { done <- Read(r.root, r.fsys, began) }()
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	for {
@@ -109,7 +132,12 @@ func (r *Reader) read(ctx context.Context, began time.Time) bool {
 }
 
 func (r *Reader) replace(s *Snapshot) {
-	if old := r.newest.Swap(s); old.equal(s) {
+	old := r.newest.Swap(s)
+	r.mu.Lock()
+	close(r.next)
+	r.next = make(chan struct{})
+	r.mu.Unlock()
+	if old.equal(s) {
 		return
 	}
 	select {

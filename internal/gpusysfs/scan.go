@@ -32,7 +32,8 @@ type scanner struct {
 	problems map[Problem]Problem // by Cause and Of
 }
 
-func scan(root string, fsys fs.FS, at time.Time) *Snapshot {
+// Read reads a host once. root is what the paths of devices begin with; at is when.
+func Read(root string, fsys fs.FS, at time.Time) *Snapshot {
 	s := &scanner{
 		root: root, fsys: fsys, names: map[string]*Device{}, problems: map[Problem]Problem{},
 		out: &Snapshot{At: at, byPCI: map[string]*Device{}, bySerial: map[string]*Device{}, byName: map[string]*Device{}},
@@ -131,6 +132,8 @@ func (s *scanner) board(address, dir string) (Device, bool) {
 		return d, false
 	}
 	d.DeviceID = s.id(path.Join(dir, "device"))
+	_, err := fs.Stat(s.fsys, path.Join(dir, "physfn"))
+	d.Virtual = err == nil
 	if d.Vendor != VendorAMD {
 		return d, true
 	}
@@ -138,7 +141,6 @@ func (s *scanner) board(address, dir string) (Device, bool) {
 	d.UniqueID = deviceid.UniqueID(unique)
 	d.Serial, _ = s.text(OfBoards, path.Join(dir, "serial_number"))
 	d.Product, _ = s.text(OfBoards, path.Join(dir, "product_name"))
-	var err error
 	d.ComputePartition, err = s.text(OfBoards, path.Join(dir, "current_compute_partition"))
 	d.ComputePartition = strings.ToLower(d.ComputePartition)
 	d.ModeUnknown = err != nil && !errors.Is(err, fs.ErrNotExist)

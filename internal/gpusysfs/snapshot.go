@@ -39,6 +39,8 @@ type Device struct {
 	ComputePartition, MemoryPartition string
 	// ModeUnknown: the board has a compute partition mode that could not be read.
 	ModeUnknown bool
+	// Virtual: the board is a virtual function of another on this host.
+	Virtual bool
 	// KFDNodes is how many compute nodes the kernel has for the board, one per partition.
 	// It is 0 where not all nodes of the host can be read.
 	KFDNodes int
@@ -57,14 +59,16 @@ func (d *Device) Partitioned() bool {
 	return true
 }
 
-// HwID is the hw.id of the device; "" where it is not known. node is the name of the node,
+// HwID is the hw.id of the device; "" where it is not known, and for virtual functions, of which
+// no exporter reports anything. node is the name of the node,
 // which ids of Intel contain.
 func (d *Device) HwID(node string) string {
 	id := ""
-	switch d.Vendor {
-	case VendorAMD:
+	switch {
+	case d.Virtual:
+	case d.Vendor == VendorAMD:
 		id = deviceid.AMD(d.UniqueID)
-	case VendorIntel:
+	case d.Vendor == VendorIntel:
 		id = deviceid.Intel(node, d.PCI)
 	}
 	if id != "" && d.Part != "" {

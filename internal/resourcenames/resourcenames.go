@@ -20,6 +20,7 @@ func Default() []string {
 		"nvidia.com/gpu.shared",
 		"nvidia.com/mig-*",
 		"amd.com/gpu",
+		"amd.com/{spx,dpx,tpx,qpx,cpx}_nps{1,2,4,8}",
 		"habana.ai/gaudi",
 		"gpu.intel.com/*",
 	}
@@ -44,8 +45,8 @@ type Matcher struct {
 }
 
 // New returns the Matcher of patterns: names such as nvidia.com/gpu, or the
-// beginning of names followed by "*". A name that is written out always counts;
-// a pattern with "*" leaves out names that are known to be no device. The error
+// beginning of names followed by "*", both with alternatives in braces, {a,b}. A name that is
+// written out always counts; a pattern with "*" leaves out names that are known to be no device. The error
 // names every wrong pattern by its place in patterns, with a remedy.
 func New(patterns []string) (*Matcher, error) {
 	m := &Matcher{names: map[string]struct{}{}}
@@ -55,10 +56,12 @@ func New(patterns []string) (*Matcher, error) {
 			errs = append(errs, fmt.Errorf("%d: %q %w", i, p, err))
 			continue
 		}
-		if prefix, wild := strings.CutSuffix(p, "*"); wild {
-			m.prefixes = append(m.prefixes, prefix)
-		} else {
-			m.names[p] = struct{}{}
+		for _, name := range expand(p) {
+			if prefix, wild := strings.CutSuffix(name, "*"); wild {
+				m.prefixes = append(m.prefixes, prefix)
+			} else {
+				m.names[name] = struct{}{}
+			}
 		}
 	}
 	if len(errs) > 0 {
@@ -66,6 +69,47 @@ func New(patterns []string) (*Matcher, error) {
 	}
 	return m, nil
 }
+
+// maxNames bounds the names that one pattern stands for.
+const maxNames = 256
+
+// expand gives the names that a checked pattern stands for.
+func expand(pattern string) []string {
+	before, rest, ok := strings.Cut(pattern, "{")
+	if !ok {
+		return []string{pattern}
+	}
+	inside, after, _ := strings.Cut(rest, "}")
+	var out []string
+	for _, end := range expand(after) {
+		for alternative := range strings.SplitSeq(inside, ",") {
+			out = append(out, before+alternative+end)
+		}
+	}
+	return out
+}
+
+// checkBraces checks that each { has its }, with alternatives between them.
+func checkBraces(pattern string) error {
+	count := 1
+	for rest := pattern; ; {
+		before, inside, ok := strings.Cut(rest, "{")
+		if strings.Contains(before, "}") {
+			return errBraces
+		}
+		if !ok {
+			return nil
+		}
+		if inside, rest, ok = strings.Cut(inside, "}"); !ok || strings.ContainsAny(inside, "{*") || slices.Contains(strings.Split(inside, ","), "") {
+			return errBraces
+		}
+		if count *= strings.Count(inside, ",") + 1; count > maxNames {
+			return fmt.Errorf("stands for more than %d names: write several patterns", maxNames)
+		}
+	}
+}
+
+var errBraces = errors.New("has braces without alternatives in them: write amd.com/{spx,cpx}_nps1")
 
 func check(pattern string) error {
 	domain, name, found := strings.Cut(pattern, "/")
@@ -76,8 +120,10 @@ func check(pattern string) error {
 		return errors.New("has white space in it: remove it")
 	case strings.Contains(strings.TrimSuffix(pattern, "*"), "*"):
 		return errors.New("has a * that is not its end: write nvidia.com/mig-*")
+	case strings.ContainsAny(domain, "{}"):
+		return errBraces
 	}
-	return nil
+	return checkBraces(name)
 }
 
 // Match reports whether the resource is an accelerator.

@@ -4,6 +4,7 @@
 package resourcenames
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,6 +21,13 @@ func TestDefault(t *testing.T) {
 		"nvidia.com/mig-1g.10gb.me":     true,
 		"nvidia.com/mig-1g.5gb.shared":  true,
 		"amd.com/gpu":                   true,
+		"amd.com/cpx_nps4":              true,
+		"amd.com/spx_nps1":              true,
+		"amd.com/tpx_nps8":              true,
+		"amd.com/cpx_nps3":              false,
+		"amd.com/cpx":                   false,
+		"amd.com/nic":                   false,
+		"amd.com/vnic":                  false,
 		"habana.ai/gaudi":               true,
 		"gpu.intel.com/i915":            true,
 		"gpu.intel.com/xe":              true,
@@ -49,6 +57,17 @@ func TestDefaultIsTheCallersOwn(t *testing.T) {
 	assert.Equal(t, "nvidia.com/gpu", Default()[0])
 }
 
+func TestAlternatives(t *testing.T) {
+	m, err := New([]string{"a.com/{b,c}{1,2}", "a.com/{x,y}-*", "a.com/mi{250x}"})
+	require.NoError(t, err)
+	for name, want := range map[string]bool{
+		"a.com/b1": true, "a.com/c2": true, "a.com/x-1": true, "a.com/y-2": true, "a.com/mi250x": true,
+		"a.com/b": false, "a.com/b12": false, "a.com/x-": false, "a.com/{b,c}{1,2}": false,
+	} {
+		assert.Equal(t, want, m.Match(name), name)
+	}
+}
+
 func TestWrongPatterns(t *testing.T) {
 	for pattern, remedy := range map[string]string{
 		"":               "domain/name",
@@ -60,6 +79,16 @@ func TestWrongPatterns(t *testing.T) {
 		"*.com/gpu":      "mig-*",
 		"nvidia.com/*g":  "mig-*",
 		"nvidia.com/**":  "mig-*",
+		"a/{b":           "braces",
+		"a/b}":           "braces",
+		"a/{}":           "braces",
+		"a/{b,}":         "braces",
+		"a/{b,{c,d}}":    "braces",
+		"a/{b}}":         "braces",
+		"a/{b,c*}":       "mig-*",
+		"{a,b}/c":        "braces",
+
+		"a/" + strings.Repeat("{a,b}", 9): "several patterns",
 	} {
 		_, err := New([]string{"amd.com/gpu", pattern})
 		require.Error(t, err, pattern)

@@ -54,6 +54,10 @@ type Config struct {
 	// Socket is the path of the kubelet's pod-resources socket.
 	Socket string `mapstructure:"socket"`
 
+	// SysfsRoot is where the host's sysfs is mounted. It is read on nodes with devices of AMD
+	// and Intel.
+	SysfsRoot string `mapstructure:"sysfs_root"`
+
 	// Optional is for a collector that runs on machines with and without a kubelet,
 	// and not in a pod: that the socket is absent is no fault until it was there once,
 	// and without NodeName the node has the machine's name.
@@ -134,6 +138,9 @@ func (c *Config) Validate() error {
 		refuse("socket: %q is no absolute path: write the path without a scheme, such as %s", c.Socket, defaultSocket)
 	case len(c.Socket) > maxSocketPath:
 		refuse("socket: is %d bytes long: a socket's path has at most %d, mount it at a shorter one", len(c.Socket), maxSocketPath)
+	}
+	if !filepath.IsAbs(c.SysfsRoot) {
+		refuse("sysfs_root: %q is no absolute path: write the folder where the host's sysfs is mounted, such as %s", c.SysfsRoot, defaultSysfs)
 	}
 	switch {
 	case c.NodeName == "" && c.Optional:

@@ -29,6 +29,7 @@ func TestLoadConfig(t *testing.T) {
 			ReservationNamespaces: []string{"kai-resource-reservation", "runai-reservation"},
 
 			Socket:             "/var/lib/kubelet/pod-resources/kubelet.sock",
+			SysfsRoot:          "/sys",
 			NodeName:           "node-a",
 			PollInterval:       5 * time.Second,
 			CollectionInterval: 15 * time.Second,
@@ -50,6 +51,7 @@ func TestLoadConfig(t *testing.T) {
 			},
 			Sharing: []string{"hami", "kai"}, ReservationNamespaces: []string{"gpu-reservations"},
 			Socket:             "/var/lib/k0s/kubelet/pod-resources/kubelet.sock",
+			SysfsRoot:          "/host/sys",
 			NodeName:           "node-b",
 			PodNamespace:       "monitoring",
 			PodName:            "agent-x",
@@ -85,6 +87,7 @@ func TestValidate(t *testing.T) {
 		want   []string // key and remedy
 	}{
 		"no socket":            {func(c *Config) { c.Socket = "" }, []string{"socket:", defaultSocket}},
+		"sysfs is relative":    {func(c *Config) { c.SysfsRoot = "sys" }, []string{"sysfs_root:", "\"sys\"", "absolute path", defaultSysfs}},
 		"socket with scheme":   {func(c *Config) { c.Socket = "unix:///var/lib/kubelet.sock" }, []string{"socket:", "without a scheme"}},
 		"socket is relative":   {func(c *Config) { c.Socket = "kubelet.sock" }, []string{"socket:", "absolute path"}},
 		"socket is too long":   {func(c *Config) { c.Socket = "/" + strings.Repeat("x", 107) }, []string{"socket:", "108", "shorter"}},

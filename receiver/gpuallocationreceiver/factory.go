@@ -19,6 +19,8 @@ import (
 
 const defaultSocket = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
+const defaultSysfs = "/sys"
+
 // NewFactory returns the factory of the gpu_allocation receiver.
 func NewFactory() receiver.Factory {
 	return receiver.NewFactory(
@@ -38,6 +40,7 @@ func createDefaultConfig() component.Config {
 		ReservationNamespaces: sharing.Reservations(),
 
 		Socket:             defaultSocket,
+		SysfsRoot:          defaultSysfs,
 		PollInterval:       5 * time.Second,
 		CollectionInterval: 15 * time.Second,
 		Timeout:            4 * time.Second,

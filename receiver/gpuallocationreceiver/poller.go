@@ -27,6 +27,7 @@ type poller struct {
 	failing  bool // the last call of List failed, and this was logged
 	there    bool // the kubelet's socket was there once
 	judge    complete.Judge
+	host     host
 
 	allocatable   *podresources.AllocatableResourcesResponse // the last answer
 	allocatableAt time.Time                                  // when it was given
@@ -36,13 +37,14 @@ type poller struct {
 // kubelet limits calls.
 const soonest = time.Second
 
-// run asks at once, then every poll interval, and when the Kubernetes API reports a
-// change: the kubelet's answer at that time is what is emitted. A
+// run asks at once, then every poll interval, and when the Kubernetes API or sysfs has
+// changed: the kubelet's answer at that time is what is emitted. A
 // poll that takes longer than the interval is followed by the next at once.
 func (p *poller) run(ctx context.Context) {
 	ticker := time.NewTicker(p.r.cfg.PollInterval)
 	defer ticker.Stop()
 	news := p.r.api.Load().Changes()
+	sysfs := p.host.reader.Changed()
 	for {
 		began := time.Now()
 		p.poll(ctx)
@@ -50,12 +52,14 @@ func (p *poller) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			continue
 		case <-news:
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(min(soonest, p.r.cfg.PollInterval) - time.Since(began)):
-			}
+		case <-sysfs:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(min(soonest, p.r.cfg.PollInterval) - time.Since(began)):
 		}
 	}
 }
@@ -77,6 +81,7 @@ func (p *poller) poll(ctx context.Context) {
 	p.keepAllocatable(&a)
 	old := p.r.newest.Load()
 	v := p.r.api.Load().View(time.Now())
+	v.Sysfs = p.host.snapshot(ctx, p.builder.Read.Local(&a, v))
 	s, tl := p.builder.Build(a, v, old)
 	p.r.newest.Store(s)
 	p.r.api.Load().Want(tl.Wanted())

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/gpusysfs"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
@@ -48,6 +49,7 @@ type allocationReceiver struct {
 	origin snapshot.Origin
 	reader snapshot.NodeReader
 	source source
+	sysfs  *gpusysfs.Reader
 	api    atomic.Pointer[kubeapi.API] // nil where it is not asked
 
 	// away is true while the kubelet's socket is absent, and was never there, and that
@@ -89,6 +91,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next consumer.Metrics) (*al
 		},
 		reader:  cfg.nodeReader(),
 		source:  kubelet.New(cfg.Socket, cfg.Timeout, cfg.MaxMessageSize),
+		sysfs:   gpusysfs.New(cfg.SysfsRoot),
 		created: time.Now(),
 		changed: make(chan struct{}, 1),
 	}
@@ -117,7 +120,7 @@ func (r *allocationReceiver) Start(context.Context, component.Host) error {
 	if err := r.connect(); err != nil {
 		return err
 	}
-	p := &poller{r: r, builder: r.cfg.builder(resources)}
+	p := &poller{r: r, builder: r.cfg.builder(resources), host: host{reader: r.sysfs, logger: r.logger}}
 	p.judge.Own = complete.Pod{Namespace: r.cfg.PodNamespace, Name: r.cfg.PodName}
 	// The context given to Start ends with it.
 	ctx, cancel := context.WithCancel(context.Background())
@@ -125,6 +128,7 @@ func (r *allocationReceiver) Start(context.Context, component.Host) error {
 	if api := r.api.Load(); api != nil {
 		api.Start(ctx, &r.work)
 	}
+	r.work.Go(func() { r.sysfs.Run(ctx) })
 	r.work.Go(func() { p.run(ctx) })
 	r.work.Go(func() { r.emitUntil(ctx) })
 	return nil

@@ -6,7 +6,9 @@
 package dra
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,19 +37,35 @@ func (d Device) String() string { return d.Driver + "/" + d.Name + "/" + d.Devic
 // Attributes are the needed attributes of a device as reported by its driver. Each
 // of them may be "".
 type Attributes struct {
-	Kind    string // gpu, mig, vfio
+	Kind    string // gpu, mig, vfio; amdgpu, amdgpu-partition
 	UUID    string
-	Parent  string // GPU-<uuid> of a MIG device
-	Profile string
+	Parent  string // hw.id of the GPU that a MIG device or a partition is part of
+	Profile string // of a MIG device or a partition
+	PCI     string // address; of a partition, that of its board
+	Serial  string // of Gaudi
+	// ID and Board are not in a slice: the hw.id of the device, and that of the board that is
+	// passed through, as far as the node knows them.
+	ID, Board string
 }
 
 const (
-	KindMIG  = "mig"
-	KindVFIO = "vfio"
+	KindMIG       = "mig"
+	KindVFIO      = "vfio"
+	KindPartition = "amdgpu-partition"
+)
+
+// Drivers of other vendors than NVIDIA.
+const (
+	DriverAMD   = "gpu.amd.com"
+	DriverIntel = "gpu.intel.com"
+	DriverGaudi = "gaudi.intel.com"
 )
 
 // GPU is the hw.id, "" if the attributes do not contain it.
 func (a Attributes) GPU() string {
+	if a.ID != "" {
+		return a.ID
+	}
 	if deviceid.IsGPU(a.UUID) && a.Kind != KindVFIO && a.Kind != KindMIG {
 		return a.UUID
 	}
@@ -56,13 +74,15 @@ func (a Attributes) GPU() string {
 
 // Physical is the GPU that the device is, is a part of, or passes through.
 func (a Attributes) Physical() string {
-	if a.Parent != "" {
+	switch {
+	case a.Parent != "":
 		return a.Parent
-	}
-	if deviceid.IsGPU(a.UUID) {
+	case a.ID != "":
+		return a.ID
+	case deviceid.IsGPU(a.UUID):
 		return a.UUID
 	}
-	return ""
+	return a.Board
 }
 
 // Described is what a ResourceSlice has of a device.
@@ -70,6 +90,8 @@ type Described struct {
 	Name string
 	Attributes
 	Counters []string // names of the counter sets that it draws on
+	// Unhealthy: the driver reports that nobody can use it.
+	Unhealthy bool
 }
 
 // Slice is what is kept of a ResourceSlice.
@@ -94,26 +116,64 @@ func (k Keeper) Keep(obj any) (Slice, bool) {
 		devices:    make([]Described, 0, len(slice.Spec.Devices)),
 	}
 	for i := range slice.Spec.Devices {
-		d := &slice.Spec.Devices[i]
-		text := func(name resourcev1.QualifiedName) string {
-			a, ok := d.Attributes[name]
-			if !ok {
-				a = d.Attributes[resourcev1.QualifiedName(slice.Spec.Driver)+"/"+name]
-			}
-			if a.StringValue == nil || !IsID(*a.StringValue) {
-				return ""
-			}
-			return *a.StringValue
-		}
-		out := Described{Name: d.Name, Attributes: Attributes{
-			Kind: text("type"), UUID: text("uuid"), Parent: text("parentUUID"), Profile: text("profile"),
-		}}
-		for _, c := range d.ConsumesCounters {
-			out.Counters = append(out.Counters, c.CounterSet)
-		}
-		kept.devices = append(kept.devices, out)
+		kept.devices = append(kept.devices, describe(&slice.Spec.Devices[i], slice.Spec.Driver))
 	}
 	return kept, true
+}
+
+func describe(d *resourcev1.Device, driver string) Described {
+	attribute := func(name resourcev1.QualifiedName) resourcev1.DeviceAttribute {
+		if a, ok := d.Attributes[name]; ok {
+			return a
+		}
+		return d.Attributes[resourcev1.QualifiedName(driver)+"/"+name]
+	}
+	text := func(name resourcev1.QualifiedName) string {
+		if a := attribute(name); a.StringValue != nil && IsID(*a.StringValue) {
+			return *a.StringValue
+		}
+		return ""
+	}
+	healthy := attribute("healthy").BoolValue
+	out := Described{Name: d.Name, Attributes: Attributes{
+		Kind: text("type"), UUID: text("uuid"), Parent: text("parentUUID"), Serial: text("serial"),
+		Profile: cmp.Or(text("profile"), text("partitionProfile")),
+	}, Unhealthy: healthy != nil && !*healthy || text("health") == "Unhealthy"}
+	// The drivers' names for the address, the newest first.
+	for _, name := range []resourcev1.QualifiedName{"resource.kubernetes.io/pciBusID", "pciAddress", "pciAddr", "parentPciAddr"} {
+		if out.PCI = pciAddress(text(name)); out.PCI != "" {
+			break
+		}
+	}
+	if out.PCI == "" && driver == DriverIntel {
+		out.PCI = pciInName(d.Name)
+	}
+	for _, c := range d.ConsumesCounters {
+		out.Counters = append(out.Counters, c.CounterSet)
+	}
+	return out
+}
+
+// pciAddress is a PCI address in Linux' form, "" for another text. Versions of AMD's driver
+// have written 0000:19:00:0.
+func pciAddress(text string) string {
+	if strings.Count(text, ":") == 3 {
+		i := strings.LastIndexByte(text, ':')
+		text = text[:i] + "." + text[i+1:]
+	}
+	if address := deviceid.PCIAddress(text); deviceid.IsPCI(address) {
+		return address
+	}
+	return ""
+}
+
+// pciInName is the address in a name as Intel's driver gives it, 0000-4d-00-0-0x0bda.
+func pciInName(name string) string {
+	parts := strings.Split(name, "-")
+	if len(parts) != 5 {
+		return ""
+	}
+	return pciAddress(parts[0] + ":" + parts[1] + ":" + parts[2] + "." + parts[3])
 }
 
 // Pools are all slices of a node, each pool as of its newest generation.

@@ -132,14 +132,9 @@ func (o *occupied) add(d dra.Device, known dra.Described) {
 
 // addClaimed adds the devices that containers hold through claims. all is sorted
 // by device.
-func (b *Builder) addClaimed(s *Snapshot, all []claimed, v View, old *Snapshot, tl *Tally) *occupied {
+func (b *Builder) addClaimed(s *Snapshot, all []claimed, local *ids, v View, old *Snapshot, tl *Tally) *occupied {
 	o := &occupied{devices: map[dra.Device]bool{}, physical: map[string]bool{}, whole: map[string]bool{}, counters: map[dra.Pool]map[string]bool{}}
-	known := func(d dra.Device) dra.Described {
-		if v.Pools == nil {
-			return dra.Described{}
-		}
-		return v.Pools.Devices[d]
-	}
+	known := func(d dra.Device) dra.Described { return local.described(d, v.Pools) }
 	for d := range tl.blockedDevices {
 		o.add(d, known(d))
 	}
@@ -190,9 +185,7 @@ func (b *Builder) addDevice(s *Snapshot, held []claimed, known dra.Attributes, o
 	}
 	if template.hwID == "" {
 		template.hwID, template.resolved = deviceid.Unresolved(b.Node, d.String()), false
-		if known.Kind == dra.KindMIG || deviceid.IsMIG(known.UUID) {
-			template.MIG, template.Parent, template.Profile = known.UUID, known.Parent, known.Profile
-		}
+		template.describe(known)
 	}
 	owners := slices.CompactFunc(slices.SortedFunc(slices.Values(held), claimed.byOwner), func(x, y claimed) bool { return x.owner == y.owner })
 	shares, byOneClaim := true, true
@@ -205,15 +198,17 @@ func (b *Builder) addDevice(s *Snapshot, held []claimed, known dra.Attributes, o
 		onePod = onePod && c.owner.SamePod(owners[0].owner)
 	}
 	switch {
-	case onePod && unread == 0 && len(held) > 1 && (shares || byOneClaim):
+	case onePod && unread == 0 && len(held) > 1 && (shares || byOneClaim) && !isMode(d):
 		// The pod has it alone, whichever of its containers use it.
 		if template.owner = owners[0].owner; len(owners) > 1 {
 			template.owner = owners[0].owner.Whole()
 		}
 		s.allocations = append(s.allocations, template)
 	case shares || byOneClaim && len(owners) > 1:
-		template.sharing = names.SharingTimeSlicing
-		template.share = 1 / float64(len(held)+unread)
+		if !(shares && isMode(d)) { // else each share is a partition of its own
+			template.sharing = names.SharingTimeSlicing
+			template.share = 1 / float64(len(held)+unread)
+		}
 		for i, n := range numbers(held, old) {
 			a := template
 			a.owner, a.hwID = held[i].owner, deviceid.Replica(template.hwID, n)
@@ -236,6 +231,16 @@ func (b *Builder) addDevice(s *Snapshot, held []claimed, known dra.Attributes, o
 		s.States.Held++
 	default:
 		s.States.Unresolved++
+	}
+}
+
+// describe adds what is known of a device that is not resolved.
+func (a *allocation) describe(known dra.Attributes) {
+	switch {
+	case known.Kind == dra.KindMIG || deviceid.IsMIG(known.UUID):
+		a.MIG, a.Parent, a.Profile = known.UUID, known.Parent, known.Profile
+	case known.Kind == dra.KindPartition:
+		a.Parent, a.Partition = known.Parent, known.Profile
 	}
 }
 
@@ -269,15 +274,15 @@ func numbers(held []claimed, old *Snapshot) []int {
 // addFreeClaimable adds the devices that a complete, current pool has and that have no owner
 // yet: not through a claim, not through the device plugin, not in part, and not
 // a part of them. A MIG device without UUID does not exist yet.
-func (b *Builder) addFreeClaimable(s *Snapshot, v View, o *occupied, taken map[string]bool, tl *Tally) {
+func (b *Builder) addFreeClaimable(s *Snapshot, local *ids, v View, o *occupied, taken map[string]bool, tl *Tally) {
 	if v.Pools == nil || !v.Fresh {
 		return
 	}
 	for _, id := range v.Pools.Ordered {
-		d := v.Pools.Devices[id]
+		d := local.described(id, v.Pools)
 		gpu := d.GPU()
 		switch {
-		case o.devices[id], d.Kind == dra.KindVFIO, d.Kind == dra.KindMIG && d.UUID == "":
+		case o.devices[id], d.Unhealthy, d.Kind == dra.KindVFIO, d.Kind == dra.KindMIG && d.UUID == "":
 			continue
 		case gpu != "" && (o.physical[gpu] || taken[gpu]), d.Parent != "" && (o.whole[d.Parent] || taken[d.Parent]):
 			continue
@@ -291,9 +296,7 @@ func (b *Builder) addFreeClaimable(s *Snapshot, v View, o *occupied, taken map[s
 		a := allocation{resource: id.Driver, source: names.SourceDRA, sharing: names.SharingNone, hwID: gpu, resolved: true}
 		if gpu == "" {
 			a.hwID, a.resolved = deviceid.Unresolved(b.Node, id.String()), false
-			if d.Kind == dra.KindMIG || deviceid.IsMIG(d.UUID) {
-				a.MIG, a.Parent, a.Profile = d.UUID, d.Parent, d.Profile
-			}
+			a.describe(d.Attributes)
 		}
 		s.allocations = append(s.allocations, a)
 	}

@@ -66,7 +66,7 @@ func draLines(s *Snapshot) []string {
 			who = a.owner.Pod + "/" + a.owner.Container
 		}
 		line := fmt.Sprintf("%s %s %.3g %s %s %s %v", who, a.hwID, a.share, a.resource, a.source, a.sharing, a.resolved)
-		for _, known := range []string{a.MIG, a.Parent, a.Profile} {
+		for _, known := range []string{a.MIG, a.Parent, a.Profile, a.Partition} {
 			if known != "" {
 				line += " " + known
 			}
@@ -183,18 +183,18 @@ func TestDRA(t *testing.T) {
 			want:   []string{},
 			states: States{},
 		},
-		"other vendors have no UUID": {
+		"Gaudi by its serial number; AMD without sysfs is not resolved": {
 			node: node{Pods: []pod{shared("a", "c", "gpu.amd.com", "gpu-1-128", ""), shared("b", "d", "gaudi.intel.com", "0000-00-01-0-0x1020", "")}},
 			pools: poolsOf(
 				resourceSlice("a", "gpu.amd.com", 1, 1, sliceDevice("gpu-1-128", "type", "amdgpu", "pciAddr", "0000:19:00.0")),
 				resourceSlice("b", "gaudi.intel.com", 1, 1, sliceDevice("0000-00-01-0-0x1020", "serial", "AN01"), sliceDevice("0000-00-02-0-0x1020", "serial", "AN02")),
 			),
 			want: []string{
-				"- node-a/gaudi.intel.com/node-a/0000-00-02-0-0x1020 0 gaudi.intel.com dra none false",
+				"- GAUDI-AN02 0 gaudi.intel.com dra none true",
 				"a/main node-a/gpu.amd.com/node-a/gpu-1-128 1 gpu.amd.com dra none false",
-				"b/main node-a/gaudi.intel.com/node-a/0000-00-01-0-0x1020 1 gaudi.intel.com dra none false",
+				"b/main GAUDI-AN01 1 gaudi.intel.com dra none true",
 			},
-			states: States{Unresolved: 2, Free: 1},
+			states: States{Held: 1, Unresolved: 1, Free: 1},
 		},
 		"held, and in no slice": {
 			node:   node{Pods: []pod{claimsOf("ml", "a", "c", "gpu-9")}},

@@ -133,7 +133,7 @@ func (a *allocation) put(p pmetric.NumberDataPoint, at pcommon.Timestamp) {
 	attrs.PutStr(names.GPUSharing, a.sharing)
 	attrs.PutBool(names.GPUAllocationResolved, a.resolved)
 	for _, known := range [...]struct{ key, value string }{
-		{names.GPUMIGUUID, a.MIG}, {names.HwParent, a.Parent}, {names.GPUMIGProfile, a.Profile},
+		{names.GPUMIGUUID, a.MIG}, {names.HwParent, a.Parent}, {names.GPUMIGProfile, a.Profile}, {names.GPUPartitionProfile, a.Partition},
 	} {
 		if known.value != "" {
 			attrs.PutStr(known.key, known.value)

@@ -30,6 +30,8 @@ type allocation struct {
 	resolved bool
 	// What is known of a MIG device that is not resolved; each may be "".
 	MIG, Parent, Profile string
+	// Partition is the mode of a partition that is not resolved, cpx_nps4.
+	Partition string
 	// part and cores are what a scheduler that shares boards granted of memory and compute;
 	// 0: it granted nothing, or does not limit compute.
 	part, cores float64
@@ -125,16 +127,16 @@ func (b *Builder) Build(a kubelet.Answer, v View, old *Snapshot) (*Snapshot, Tal
 	}
 	parts := shares(s.replicas, before, held, &tl)
 	s.allocations = make([]allocation, 0, min(b.MaxDevices, max(len(held), len(listed))+len(tl.claimed)))
-	known := b.ids(held, listed, v, old)
+	known := newIDs(b.Node, held, listed, v, old)
 	b.addHeld(s, held, parts, known, v)
-	o := b.addClaimed(s, tl.claimed, v, old, &tl)
+	o := b.addClaimed(s, tl.claimed, known, v, old, &tl)
 	b.addShared(s, shared, old, o, &tl)
 	if !tl.incomplete {
 		taken := b.addFree(s, held, listed, known, v, o, shared, &tl)
 		if a.Allocatable != nil {
 			b.addFreeShared(s, shared, o, taken, &tl)
 		}
-		b.addFreeClaimable(s, v, o, taken, &tl)
+		b.addFreeClaimable(s, known, v, o, taken, &tl)
 	}
 	slices.SortFunc(s.allocations, func(x, y allocation) int {
 		return cmp.Or(x.owner.Compare(y.owner), cmp.Compare(x.resource, y.resource), cmp.Compare(x.hwID, y.hwID))
