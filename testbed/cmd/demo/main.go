@@ -3,7 +3,8 @@
 
 // Command demo is what `make run` starts: a simulated fleet, the collector on
 // config/standalone.yaml, inference-standalone.yaml and demo.yaml, and a running commentary. With
-// --exporter the collector scrapes a real dcgm-exporter instead.
+// --exporter the collector scrapes a real dcgm-exporter instead, and with --vendor the
+// fleet has boards of AMD or Intel.
 package main
 
 import (
@@ -41,6 +42,7 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) error {
 	fs := flag.NewFlagSet("demo", flag.ContinueOnError)
 	fs.SetOutput(errOut)
 	fs.StringVar(&d.exporter, "exporter", "", "`URL` of a real dcgm-exporter's metrics, in place of the simulated fleet")
+	fs.StringVar(&d.vendor, "vendor", "", "`vendor` of the simulated boards in place of NVIDIA: amd, gaudi or intel")
 	fs.StringVar(&d.root, "root", defaultRoot(), "`folder` with bin/ and config/")
 	fs.BoolVar(&d.moved, "free-ports", false, "use free ports in place of the usual ones")
 	fs.DurationVar(&d.times.NewPod, "new-pod-at", d.times.NewPod, "when a new pod starts")
@@ -52,6 +54,9 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) error {
 	}
 	if fs.NArg() > 0 {
 		return fmt.Errorf("takes no arguments, only flags: %q", fs.Args())
+	}
+	if d.exporter != "" && d.vendor != "" {
+		return errors.New("--exporter and --vendor exclude each other")
 	}
 	if d.moved {
 		if err := d.moveAway(); err != nil {
@@ -75,12 +80,14 @@ func defaultRoot() string {
 type demo struct {
 	root     string
 	exporter string // "": simulated
+	vendor   string // of the simulated fleet; "": NVIDIA
 	out      io.Writer
 	times    gpusim.Times
 	ports    collector.Ports
 	sim      simulatorPorts
 	moved    bool // ports are others than those of the configuration
 	sink     *webhook.Sink
+	nodes    []string // of a vendor's fleet
 	targets  []string // the simulated exporters
 	kubelets string   // folder of the simulated kubelets' sockets
 	start    time.Time
@@ -89,7 +96,11 @@ type demo struct {
 func (d *demo) run(ctx context.Context) error {
 	d.start = time.Now()
 	if d.exporter == "" {
-		stop, err := d.simulate()
+		simulate := d.simulate
+		if d.vendor != "" {
+			simulate = d.simulateVendor
+		}
+		stop, err := simulate()
 		if err != nil {
 			return err
 		}
@@ -123,18 +134,25 @@ func (d *demo) startCollector() (*collector.Collector, error) {
 		LogPath: filepath.Join(d.root, "bin", "collector.log"),
 		Ports:   d.ports,
 	}
-	if d.exporter == "" {
+	overlays := []map[string]any{}
+	switch {
+	case d.vendor != "":
+		overlays = append(overlays, d.vendorOverlay())
+	case d.exporter == "":
 		o.Configs = append(o.Configs, filepath.Join(d.root, "config", "inference-standalone.yaml"), filepath.Join(d.root, "config", "demo.yaml"))
 		o.Env = append(o.Env, "KUBELETS="+d.kubelets)
 		for i, port := range d.sim.engines {
 			o.Env = append(o.Env, fmt.Sprintf("ENGINE_%d=%d", i, port))
 		}
-	} else {
+	default:
 		o.Env = append(o.Env, "DCGM_EXPORTER_ENDPOINT="+d.exporter)
 	}
 	if d.moved {
 		o.LogPath = filepath.Join(d.root, "bin", fmt.Sprintf("collector-%d.log", d.ports.Prometheus))
-		overlay, err := json.Marshal(d.overlay())
+		overlays = append(overlays, d.overlay())
+	}
+	for _, one := range overlays {
+		overlay, err := json.Marshal(one)
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +169,7 @@ func (d *demo) startCollector() (*collector.Collector, error) {
 func (d *demo) overlay() map[string]any {
 	type m = map[string]any
 	overlay := d.ports.Overlay()
-	if d.exporter == "" {
+	if d.exporter == "" && d.vendor == "" {
 		overlay["receivers"].(m)["dcgm"] = m{"endpoints": d.targets}
 		sink := fmt.Sprintf("http://%s:%d", collector.Loopback, d.sim.sink)
 		overlay["exporters"].(m)["webhook"] = m{"receivers": m{
@@ -165,9 +183,12 @@ func (d *demo) overlay() map[string]any {
 
 func (d *demo) introduce(c *collector.Collector) {
 	d.print("the console: http://localhost:%d", d.ports.Console)
-	if d.exporter != "" {
+	switch {
+	case d.exporter != "":
 		d.print("scraping the exporter that you named; a device without pod labels has no owner")
-	} else {
+	case d.vendor != "":
+		d.introduceVendor()
+	default:
 		d.print("simulated fleet: 4 nodes with exporter and kubelet, 18 GPUs: %s", strings.Join(d.targets, " "))
 		d.print("  inference engines: vLLM in the pods of llama, TGI in whisper's, and a picker before llama: the second row of cards of a service, and gpuctl services -o wide")
 		d.print("  made-up prices and budgets: the console's page Cost, and bin/gpuctl cost")

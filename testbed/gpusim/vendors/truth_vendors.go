@@ -13,14 +13,14 @@ func powerPrinted(h *host, s *state, at time.Time) bool {
 	return h.on(PowerSpike, s.index, at) == nil && !h.model.NoPower && (h.model.Vendor != AMD || !suppressed(float64(s.milliwatts/1000)))
 }
 
-// energyTruth of a board. A value that stands still is absent, at the latest from the second
-// minute on; a glitch is no value.
+// energyTruth is that of a board. A value that stands still is open: how long a receiver
+// watches before it leaves it out is its own. A glitch is no value.
 func energyTruth(h *host, s *state, d *Device, v float64, at time.Time) {
-	switch x := h.on(StuckEnergy, s.index, at); {
+	switch {
+	case h.on(StuckEnergy, s.index, at) != nil:
+		d.set(Open, "hw.energy", "", 0, 0)
 	case h.on(EnergyGlitch, s.index, at) != nil:
 		d.absent("hw.energy", "")
-	case x != nil:
-		d.set(Open, "hw.energy", "", 0, 0)
 	default:
 		d.set(Known, "hw.energy", "", v, 1e-6)
 	}
