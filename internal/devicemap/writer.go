@@ -198,17 +198,15 @@ func (w *Writer) writeRows(i int, s *devicetable.Series) {
 
 // putRow writes the text of a row, or the texts of its labels, with as many keys.
 func putRow(attrs pcommon.Map, keys, text string) {
-	for {
-		key, otherKeys, several := strings.Cut(keys, ",")
-		if !several {
-			attrs.PutStr(key, text)
-			return
+	for keys != "" {
+		var key, value string
+		key, keys, _ = strings.Cut(keys, ",")
+		if value = text; keys != "" {
+			value, text, _ = strings.Cut(text, ",")
 		}
-		value, others, _ := strings.Cut(text, ",")
 		if value != "" {
 			attrs.PutStr(key, value)
 		}
-		keys, text = otherKeys, others
 	}
 }
 

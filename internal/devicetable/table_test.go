@@ -44,9 +44,18 @@ func TestNames(t *testing.T) {
 // TestMistakes: a name with two meanings would make the series of one of them wrong.
 func TestMistakes(t *testing.T) {
 	for mistake, change := range map[string]func(*Table){
-		"two fields":              func(t *Table) { t.Fields[temperature].Aliases = []string{"acme_load_percent"} },
-		"no name":                 func(t *Table) { t.Fields[load].Name = "" },
-		"a field that is dropped": func(t *Table) { t.Dropped = []string{"acme_load"} },
+		"two fields":                    func(t *Table) { t.Fields[temperature].Aliases = []string{"acme_load_percent"} },
+		"no name":                       func(t *Table) { t.Fields[load].Name = "" },
+		"a field that is dropped":       func(t *Table) { t.Dropped = []string{"acme_load"} },
+		"a row of a field without rows": func(t *Table) { t.Series[0].Row = "x" },
+		"rows of a field without rows":  func(t *Table) { t.Series[0].RowKey = "x" },
+		"a field with rows as one":      func(t *Table) { t.Series[0].From = []ID{temperature} },
+		"one row and all": func(t *Table) {
+			t.Series[0].From, t.Series[0].Row, t.Series[0].RowKey = []ID{temperature}, "x", "y"
+		},
+		"two attributes of one label": func(t *Table) {
+			t.Series[0].From, t.Series[0].RowKey = []ID{temperature}, "x,y"
+		},
 	} {
 		table := table()
 		change(&table)
@@ -57,6 +66,69 @@ func TestMistakes(t *testing.T) {
 func TestConvert(t *testing.T) {
 	for want, f := range map[float64]Field{0.29: {Div: 100}, 29e6: {Mul: 1e6}, 29: {}, 29e6 / 3: {Mul: 1e6, Div: 3}} {
 		assert.Equal(t, want, f.Convert(29))
+	}
+}
+
+// TestComputed: no family has the name of a field that is computed.
+func TestComputed(t *testing.T) {
+	table := table()
+	table.Fields[load].Computed = true
+	_, known := New(table).ByName("acme_load")
+	assert.False(t, known)
+}
+
+func TestRowText(t *testing.T) {
+	labels := map[string]string{"a": "1", "b": "2"}
+	for label, want := range map[string]string{"a": "1", "c": "", "a,b": "1,2", "a,c": "1,", "c,b": ",2", "c,d": "", "a,b,c": "1,2,"} {
+		f := Field{Label: label}
+		assert.Equal(t, want, f.RowText(func(label string) string { return labels[label] }), label)
+	}
+}
+
+func TestWithin(t *testing.T) {
+	for _, c := range []struct {
+		bounds  Bounds
+		v, want float64
+		ok      bool
+	}{
+		{NoBounds, 1e300, 1e300, true},
+		{Ratio, 0.5, 0.5, true}, {Ratio, 1.05, 1, true}, {Ratio, 1.051, 1, false},
+		{Watts, 10_000, 10_000, true}, {Watts, 10_000.1, 10_000.1, false},
+		{Celsius, -50, -50, true}, {Celsius, 200, 200, true}, {Celsius, -51, -51, false}, {Celsius, 201, 201, false},
+	} {
+		v, ok := c.bounds.Within(c.v)
+		assert.Equal(t, c.want, v, c)
+		assert.Equal(t, c.ok, ok, c)
+	}
+}
+
+// TestMarkdownOfRows: what only some vendors have is in the documentation of theirs.
+func TestMarkdownOfRows(t *testing.T) {
+	text := New(Table{
+		Fields: []Field{
+			{Name: "v_ports", Label: "port,side", Unit: "flag", Several: First},
+			{Name: "v_errors", Label: "kind", Several: Sum, Glitches: true},
+			{Name: "v_mean", Several: Mean, Bounds: Ratio}, {Name: "v_watts", Bounds: Watts}, {Name: "v_hot", Bounds: Celsius},
+			{Name: "limit", Computed: true},
+		},
+		Series: []Series{
+			{Metric: &names.GPULinkUp, RowKey: "a,b", From: []ID{0}},
+			{Metric: &names.HwErrors, Key: names.ErrorType, Value: "corrected", From: []ID{1}, Row: "soft"},
+		},
+		Dropped: []string{"v_copy"},
+	}).Markdown(Words{Part: "tile"})
+	for _, line := range []string{
+		"| `gpu.link.up` | updowncounter 1 | `a`, `b` | `v_ports` |\n",
+		"| `hw.errors` | counter {error} | `error.type`=corrected | `v_errors` with `soft` |\n",
+		"| Field | Other names | Unit on the page | Scope | Notes |\n",
+		"| `v_ports` |  | flag | tile | a row for each `port` and `side`; the first of several rows |\n",
+		"| `v_errors` |  |  | tile | a row for each `kind`; the sum of several rows; a value that falls for one page is implausible |\n",
+		"| `v_mean` |  |  | tile | the mean of several rows; above 1.05 implausible |\n",
+		"above 10 kW implausible |\n", "outside of -50 to 200 °C implausible |\n",
+		"| `limit` |  |  | tile | computed: no family has this name |\n",
+		"## Dropped\n", "- `v_copy`\n",
+	} {
+		assert.Contains(t, text, line)
 	}
 }
 

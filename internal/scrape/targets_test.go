@@ -35,6 +35,7 @@ import (
 type fakeExporters struct {
 	page  string
 	takes time.Duration
+	codes []int // of the answers, one after the other; then 200
 
 	mu    sync.Mutex
 	asked []time.Time
@@ -43,13 +44,17 @@ type fakeExporters struct {
 func (e *fakeExporters) RoundTrip(r *http.Request) (*http.Response, error) {
 	e.mu.Lock()
 	e.asked = append(e.asked, time.Now())
+	code := http.StatusOK
+	if len(e.codes) > 0 {
+		code, e.codes = e.codes[0], e.codes[1:]
+	}
 	e.mu.Unlock()
 	select {
 	case <-time.After(e.takes):
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
-	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: io.NopCloser(strings.NewReader(e.page)), ContentLength: -1}, nil
+	return &http.Response{StatusCode: code, Status: http.StatusText(code), Body: io.NopCloser(strings.NewReader(e.page)), ContentLength: -1}, nil
 }
 
 func (e *fakeExporters) times() []time.Time {
