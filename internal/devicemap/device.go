@@ -195,6 +195,15 @@ func (d *Device) keepValue(s *Series, v float64) bool {
 		rank = rankLesser
 	}
 	v, _ = f.field.Bounds.Within(f.field.Convert(v)) // check has refused what is not
+	if d.of != nil && d.of.vendor.Lesser != nil {
+		x := d.values[f.id]
+		if f.field.Label != "" {
+			x = d.labelled[f.id][s.text]
+		}
+		if x.Known() && (x.rank == rankLesser) != (rank == rankLesser) {
+			d.Count(Dropped, 1) // one of the two is
+		}
+	}
 	if f.field.Label == "" {
 		return d.values[f.id].add(f.field, v, rank)
 	}

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
 )
 
@@ -33,7 +34,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return configkeys.Unmarsh
 
 // Validate reports every problem with its key and remedy.
 func (c *Config) Validate() error {
-	return errors.Join(c.Check(&exporter), c.checkHosts())
+	return errors.Join(c.Check(&exporter), c.checkHosts(), c.checkNode())
 }
 
 // checkHosts refuses exporters of several hosts: hw.id is made of one node's name and the
@@ -49,6 +50,18 @@ func (c *Config) checkHosts() error {
 		case host != first:
 			return fmt.Errorf("endpoints::%d: is on another host than the first: a GPU is identified by its node and PCI address, so use a receiver for each host (%[2]s/a, %[2]s/b), with node_name", i, exporter.Type)
 		}
+	}
+	return nil
+}
+
+// checkNode refuses a name that cannot be a part of hw.id.
+func (c *Config) checkNode() error {
+	fits := func(node string) bool { return node == "" || deviceid.Intel(node, "0000:00:00.0") != "" }
+	switch node := c.node(); {
+	case !fits(node):
+		return fmt.Errorf("node_name: is %q, which cannot be a part of hw.id: use the node's name, without blanks, \"/\", \":\" and \"@\"", node)
+	case node == "" && !fits(c.host()):
+		return errors.New("node_name: is empty, and the exporter's host cannot be a part of hw.id: set it to the name of the exporter's node")
 	}
 	return nil
 }

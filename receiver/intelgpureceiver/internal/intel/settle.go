@@ -17,6 +17,9 @@ func settle(board *devicemap.Device) {
 	tiles := board.Parts()
 	for _, tile := range tiles {
 		compute(tile)
+		if tile.Fact(devicemap.Model) == "" { // 2.x prints it for the GPU alone
+			tile.SetFact(devicemap.Model, board.Fact(devicemap.Model))
+		}
 	}
 	compute(board)
 	if len(tiles) > 0 && len(tiles) == board.KnownParts() {
