@@ -67,9 +67,9 @@ func TestFields(t *testing.T) {
 		{"xpum_pcie_read_bytes_total", "", "7e9", "hw.gpu.io{gpu.io.link=pcie,network.io.direction=receive} 7000000000"},
 		{"xpum_pcie_write_bytes_total", "", "8e9", "hw.gpu.io{gpu.io.link=pcie,network.io.direction=transmit} 8000000000"},
 		{"xpum_fabric_tx_bytes_total", `dst_sub_dev="1"`, "9e9", "hw.gpu.io{gpu.io.link=xelink,network.io.direction=transmit} 9000000000"},
-		{"xpum_xelink_port_status", `description="All ports are up"`, "1", "gpu.link.up{gpu.link.kind=xelink} 1"},
-		{"xpum_xelink_port_status", "", "2", "gpu.link.up{gpu.link.kind=xelink} 1"},
-		{"xpum_xelink_port_status", "", "3", "gpu.link.up{gpu.link.kind=xelink} 0"},
+		{"xpum_xelink_port_status", `description="All ports are up"`, "1", "gpu.link.up{gpu.link.kind=internal} 1"},
+		{"xpum_xelink_port_status", "", "2", "gpu.link.up{gpu.link.kind=internal} 1"},
+		{"xpum_xelink_port_status", "", "3", "gpu.link.up{gpu.link.kind=internal} 0"},
 		{"xpum_xelink_port_status", "", "0", ""},
 
 		{"hw_gpu_utilization_ratio", `hw_gpu_task="all"`, "0.11", "hw.gpu.utilization{hw.gpu.task=general} 0.11"},

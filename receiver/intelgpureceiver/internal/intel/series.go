@@ -31,7 +31,7 @@ var series = []devicetable.Series{
 	{Metric: &names.GPUIO, Key: names.NetworkDirection, Value: "receive", Key2: names.GPUIOLink, Value2: "pcie", From: ids(PCIeRead, PCIeIn)},
 	{Metric: &names.GPUIO, Key: names.NetworkDirection, Value: "transmit", Key2: names.GPUIOLink, Value2: "pcie", From: ids(PCIeWrite, PCIeOut)},
 	{Metric: &names.GPUIO, Key: names.NetworkDirection, Value: "transmit", Key2: names.GPUIOLink, Value2: "xelink", From: ids(FabricTX)},
-	{Metric: &names.GPULinkUp, Key: names.GPULinkKind, Value: "xelink", From: ids(LinkUp)},
+	{Metric: &names.GPULinkUp, Key: names.GPULinkKind, Value: "internal", From: ids(LinkUp)},
 
 	{Metric: &names.HwErrors, Key: names.ErrorType, Value: "corrected", From: ids(Corrected)},
 	{Metric: &names.HwErrors, Key: names.ErrorType, Value: "uncorrected", From: ids(Uncorrected)},
