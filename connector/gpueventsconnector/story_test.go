@@ -51,6 +51,14 @@ type gpu struct {
 	since        time.Time // when the exporter's own counters began
 	marker       bool      // nothing but the end of a series
 	blank        bool      // but for values, nothing that the exporter reads from the device
+	points       []reading
+}
+
+// reading is a point with attributes.
+type reading struct {
+	of    *names.Metric
+	value float64
+	attrs []string // key and value in turn
 }
 
 func (p page) add(md pmetric.Metrics) {
@@ -107,6 +115,9 @@ func (p page) add(md pmetric.Metrics) {
 		}
 		for _, m := range slices.SortedFunc(maps.Keys(g.values), func(a, b *names.Metric) int { return strings.Compare(a.Name, b.Name) }) {
 			point(m, g.values[m])
+		}
+		for _, r := range g.points {
+			event.PutTexts(point(r.of, r.value).Attributes(), r.attrs...)
 		}
 		for sensor, v := range map[string]float64{names.SensorGPU: g.hot, names.SensorMemory: g.hbm} {
 			if v != 0 {

@@ -3,10 +3,14 @@
 
 package health
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+)
 
 // Kind are the features of a board that decide which inputs it can have.
-type Kind uint8
+type Kind uint16
 
 const (
 	// NVIDIA boards have XIDs, a recovery action and DCGM's health watches.
@@ -19,6 +23,23 @@ const (
 	NVLink
 	// Fabric: its links are part of a fabric of which it reports the health.
 	Fabric
+	// CountsErrors: its exporter counts memory errors that could not be corrected.
+	CountsErrors
+	// Replays: its exporter counts repeated PCIe transfers.
+	Replays
+	// Throttles: its exporter reports what holds the clocks down.
+	Throttles
+	// OwnHealth: its exporter has a judgement of its own about the board.
+	OwnHealth
+)
+
+// Kinds by vendor: what can be on the pages of its exporters. Those of NVIDIA have more, by
+// model.
+const (
+	nvidia = NVIDIA | CountsErrors | Replays | Throttles
+	amd    = CountsErrors | Replays | Throttles | OwnHealth
+	gaudi  = Replays
+	intel  = CountsErrors | OwnHealth
 )
 
 // Words of hw.model, without the size of the memory.
@@ -27,7 +48,9 @@ var (
 	withoutLinks = words("T4 T4G P40 P6 P4 M60 M40 M10 M6 M4 K80 K40 K20 GTX L4 L40 L40S L20 L2 A2 A10 A10G A10M A16 ADA LAPTOP")
 	withFabric   = words("H100 H200 H800 H20 B100 B200 B300 GB200 GB300")
 	noFabric     = words("PCIE NVL")
-	others       = words("AMD INSTINCT RADEON INTEL INTEL(R) GAUDI HL")
+	others       = map[string]Kind{
+		"AMD": amd, "INSTINCT": amd, "RADEON": amd, "INTEL": intel, "INTEL(R)": intel, "GAUDI": gaudi, "HL": gaudi,
+	}
 )
 
 func words(list string) map[string]bool {
@@ -38,14 +61,23 @@ func words(list string) map[string]bool {
 	return set
 }
 
-// KindOf returns the features of a model by its name, hw.model. A name that is not known
-// is that of an NVIDIA board of today without a fabric.
-func KindOf(model string) Kind {
-	is := NVIDIA | RemapsRows | NVLink
+// KindOf returns the features of a board by hw.id, which states its vendor, and by the
+// name of its model, hw.model. A name that is not known is that of an NVIDIA board of today
+// without a fabric.
+func KindOf(id, model string) Kind {
+	switch deviceid.MakeOf(id) {
+	case deviceid.AMD:
+		return amd
+	case deviceid.Gaudi:
+		return gaudi
+	case deviceid.IntelGPU:
+		return intel
+	}
+	is := nvidia | RemapsRows | NVLink
 	old, fabric, plain := false, false, false
 	for word := range strings.FieldsFuncSeq(strings.ToUpper(model), func(r rune) bool { return r == ' ' || r == '-' || r == '_' }) {
-		if others[word] {
-			return 0
+		if other := others[word]; other != 0 {
+			return other
 		}
 		old, fabric, plain = old || beforeAmpere[word], fabric || withFabric[word], plain || noFabric[word]
 		if withoutLinks[word] {

@@ -39,6 +39,10 @@ const (
 	EventMemoryPressure  = "gpu.memory.pressure"
 	EventHealth          = "gpu.health"
 	EventStraggler       = "gpu.straggler"
+	EventRAS             = "gpu.ras"
+	EventMemoryRepair    = "gpu.memory.repair"
+	EventDeviceReset     = "gpu.device.reset"
+	EventLinkDown        = "gpu.link.down"
 )
 
 // EventRule is a rule of gpu_events, which emits an event.
@@ -80,13 +84,21 @@ const (
 
 // Values of attributes of metrics that events are made of.
 const (
-	ThrottleHWThermal    = "hw_thermal" // gpu.throttle.reason
-	ThrottleSWThermal    = "sw_thermal"
-	ThrottleHWPowerBrake = "hw_power_brake"
-	ThrottleHWSlowdown   = "hw_slowdown"
-	SensorGPU            = "gpu" // hw.sensor_location
-	SensorMemory         = "memory"
-	ErrorTypeUncorrected = "uncorrected" // error.type
+	ThrottleHWThermal     = "hw_thermal" // gpu.throttle.reason
+	ThrottleSWThermal     = "sw_thermal"
+	ThrottleHWPowerBrake  = "hw_power_brake"
+	ThrottleHWSlowdown    = "hw_slowdown"
+	ThrottleProchot       = "prochot"
+	ThrottleVRThermal     = "vr_thermal"
+	ThrottleMemoryThermal = "memory_thermal"
+	SensorGPU             = "gpu" // hw.sensor_location
+	SensorMemory          = "memory"
+	ErrorTypeUncorrected  = "uncorrected" // error.type
+	WatchExporter         = "exporter"    // gpu.health.watch: the exporter's own judgement
+	LinkExternal          = "external"    // gpu.link.kind
+	RepairReplaced        = "replaced"    // gpu.memory.repair.state
+	RepairPending         = "pending"
+	RepairFailed          = "failed"
 )
 
 // Attributes of events about devices, exporters and nodes.
@@ -107,6 +119,13 @@ const (
 	GPUEventValue       = "gpu.event.value"     // in the unit of the metric
 	GPUEventThreshold   = "gpu.event.threshold" // likewise
 	GPUThrottleReasons  = "gpu.throttle.reasons"
+	GPURASCode          = "gpu.ras.code"     // AFID
+	GPURASCategory      = "gpu.ras.category" // the part of the board
+	GPURASMeaning       = "gpu.ras.meaning"
+	GPURASAction        = "gpu.ras.action"
+	GPURASDerived       = "gpu.ras.derived"         // from changes of the last code: repeats are not seen
+	GPURepairState      = "gpu.memory.repair.state" // replaced, pending or failed
+	GPULinkIndexes      = "gpu.link.indexes"        // ports that are down, at most 50
 	GPUExporterReason   = "gpu.exporter.reason"
 	GPUDeviceInstances  = "gpu.device.instances"  // hw.id of the MIG instances that went with it, at most 50
 	GPUNodeDevices      = "gpu.node.devices"      // hw.id, at most 50

@@ -6,16 +6,20 @@
 package names
 
 var eventRules = []EventRule{
-	{Event: "gpu.health", Set: "device", Metrics: []string{"gpu.recovery.action", "gpu.xid.last", "hw.errors", "gpu.memory.remapped_rows", "gpu.xid.last", "gpu.memory.row_remap.pending", "gpu.memory.retired_pages.pending", "gpu.memory.row_remap.failure", "gpu.memory.remapped_rows", "gpu.memory.remap_banks", "gpu.memory.sram.threshold_exceeded", "gpu.memory.retired_pages", "gpu.nvlink.errors", "gpu.nvlink.peers", "gpu.fabric.status", "gpu.pcie.replays", "gpu.pcie.link.width", "gpu.pcie.link.generation", "gpu.pcie.link.width", "gpu.pcie.link.width.max", "gpu.pcie.link.generation", "gpu.pcie.link.generation.max", "hw.gpu.utilization", "gpu.throttle.active", "gpu.health.status", "gpu.health.status", "hw.energy", "hw.errors", "hw.errors", "gpu.node.info", "gpu.exporter.up", "gpu.exporter.frozen", "gpu.xid.last", "gpu.xid.errors"}},
+	{Event: "gpu.health", Set: "device", Metrics: []string{"gpu.recovery.action", "gpu.xid.last", "hw.errors", "gpu.memory.remapped_rows", "gpu.xid.last", "gpu.memory.row_remap.pending", "gpu.memory.retired_pages.pending", "gpu.memory.remapped_rows.pending", "gpu.memory.row_remap.failure", "gpu.memory.retired_pages.failure", "gpu.memory.remapped_rows", "gpu.memory.remap_banks", "gpu.memory.sram.threshold_exceeded", "gpu.memory.retired_pages", "gpu.nvlink.errors", "gpu.nvlink.peers", "gpu.fabric.status", "gpu.pcie.replays", "gpu.pcie.link.width", "gpu.pcie.link.generation", "gpu.pcie.link.width", "gpu.pcie.link.width.max", "gpu.pcie.link.generation", "gpu.pcie.link.generation.max", "hw.gpu.utilization", "gpu.throttle.active", "gpu.health.status", "gpu.health.status", "gpu.health.status", "hw.energy", "hw.errors", "hw.errors", "gpu.device.resets", "gpu.node.info", "gpu.exporter.up", "gpu.exporter.frozen", "gpu.ras.last", "gpu.xid.last", "gpu.xid.errors"}},
 	{Event: "gpu.exporter.down", Set: "device", Metrics: []string{"gpu.exporter.up", "gpu.exporter.frozen"}},
 	{Event: "gpu.device.lost", Set: "device", Metrics: []string{"gpu.exporter.up", "gpu.node.mig.reconfiguring"}},
 	{Event: "gpu.xid", Set: "device", Notice: true, Metrics: []string{"gpu.xid.last", "gpu.xid.errors"}},
 	{Event: "gpu.ecc.uncorrected", Set: "device", Notice: true, Metrics: []string{"hw.errors"}},
+	{Event: "gpu.device.reset", Set: "device", Notice: true, Metrics: []string{"gpu.device.resets"}},
+	{Event: "gpu.ras", Set: "device", Notice: true, Metrics: []string{"gpu.ras.last"}},
 	{Event: "gpu.temperature", Set: "device", Metrics: []string{"hw.temperature"}},
 	{Event: "gpu.memory.pressure", Set: "device", Metrics: []string{"hw.gpu.memory.usage", "hw.gpu.memory.limit", "hw.gpu.memory.utilization"}},
 	{Event: "gpu.throttle", Set: "device", Metrics: []string{"gpu.throttle.active"}},
 	{Event: "gpu.row_remap.failure", Set: "device", Metrics: []string{"gpu.memory.row_remap.failure"}},
 	{Event: "gpu.row_remap.pending", Set: "device", Metrics: []string{"gpu.memory.row_remap.pending"}},
+	{Event: "gpu.memory.repair", Set: "device", Metrics: []string{"gpu.memory.retired_pages", "gpu.memory.remapped_rows", "gpu.memory.retired_pages.pending", "gpu.memory.remapped_rows.pending", "gpu.memory.retired_pages.failure"}},
+	{Event: "gpu.link.down", Set: "device", Metrics: []string{"gpu.link.up"}},
 	{Event: "gpu.node.lost", Set: "service", Metrics: []string{"gpu.node.schedulable"}},
 	{Event: "gpu.service.partial", Set: "service", Metrics: []string{"gpu.service.partial", "gpu.service.pods"}},
 	{Event: "gpu.service.no_data", Set: "service", Metrics: []string{"gpu.service.partial", "gpu.service.pods"}},

@@ -25,6 +25,8 @@ type HealthReason struct {
 	// Of are the features of the boards that it fits; 0: it fits all of them. It fits those
 	// of which an input was read, too.
 	Of health.Kind
+	// Only are the features of the boards that it is about; 0: it is about all.
+	Only health.Kind
 	// Vital reasons are those of which one must be read for a board to be ok.
 	Vital bool
 	// Means is what it means for the board, in whole sentences.
@@ -56,6 +58,12 @@ func (r HealthReason) Judged(there func(metric string) bool) bool {
 	return slices.ContainsFunc(r.Needs, func(set []string) bool {
 		return !slices.ContainsFunc(set, func(metric string) bool { return !there(metric) })
 	})
+}
+
+// Fits reports whether the reason is a check of a board with these features, of which it
+// can be judged or not.
+func (r HealthReason) Fits(kind health.Kind, judged bool) bool {
+	return r.Check() && kind&r.Only == r.Only && (judged || kind&r.Of == r.Of)
 }
 
 // Runbook is the file of the reason's runbook, below docs/runbooks.

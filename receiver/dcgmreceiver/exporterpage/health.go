@@ -65,7 +65,7 @@ func (p *Page) Unjudged(tag string) (unjudged []Unjudged, all int) {
 	}
 	for _, r := range names.HealthReasons() {
 		judged := r.Judged(there)
-		if !r.Check() || !judged && !p.fits(r.Of) {
+		if !p.fits(r, judged) {
 			continue
 		}
 		all++
@@ -75,8 +75,11 @@ func (p *Page) Unjudged(tag string) (unjudged []Unjudged, all int) {
 		// The set of which the least is missing; of those alike the last one, which boards
 		// of today have.
 		var least Unjudged
-		for i, set := range r.Needs {
-			if one := p.without(r.Name, set, there, tag); i == 0 || len(one.Lacks) <= len(least.Lacks) {
+		for _, set := range r.Needs {
+			if slices.ContainsFunc(set, func(metric string) bool { return len(fieldsOf(metric)) == 0 }) {
+				continue // no exporter of DCGM has it
+			}
+			if one := p.without(r.Name, set, there, tag); least.Reason == "" || len(one.Lacks) <= len(least.Lacks) {
 				least = one
 			}
 		}
@@ -85,10 +88,13 @@ func (p *Page) Unjudged(tag string) (unjudged []Unjudged, all int) {
 	return unjudged, all
 }
 
-// fits reports whether a model on the page has these features. A page without models may
-// be of any.
-func (p *Page) fits(of health.Kind) bool {
-	return len(p.Models) == 0 || slices.ContainsFunc(p.Models, func(model string) bool { return health.KindOf(model)&of == of })
+// fits reports whether a reason is a check of a model on the page. A page without models
+// may be of any of NVIDIA's.
+func (p *Page) fits(r names.HealthReason, judged bool) bool {
+	if len(p.Models) == 0 {
+		return r.Check() && r.Only&^health.NVIDIA == 0
+	}
+	return slices.ContainsFunc(p.Models, func(model string) bool { return r.Fits(health.KindOf("", model), judged) })
 }
 
 func (p *Page) without(reason string, metrics []string, there func(string) bool, tag string) Unjudged {

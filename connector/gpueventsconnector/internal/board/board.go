@@ -19,7 +19,8 @@ import (
 var Reasons = []*Reason{
 	&recoveryAction, &xidReset, &xidRestart, &xidLink, &xidMechanics, &xidSoftware, &xidSupport, &xidRepeated,
 	&eccUncorrected, &remapPending, &remapFailed, &remapWorn, &sramWorn, &pagesWorn,
-	&nvlinkErrors, &nvlinkDown, &fabric, &pcieReplays, &pcieWidth, &throttle, &temperature, &lost, &dcgmWatch, &recurring,
+	&nvlinkErrors, &nvlinkDown, &fabric, &pcieReplays, &pcieWidth, &throttle, &temperature, &lost, &dcgmWatch,
+	&exporterHealth, &rasFatal, &linkDown, &recurring,
 }
 
 // Places in Reasons.
@@ -34,6 +35,8 @@ var (
 	temperaturePlace = slices.Index(Reasons, &temperature)
 	lostPlace        = slices.Index(Reasons, &lost)
 	recurringPlace   = slices.Index(Reasons, &recurring)
+	rasPlace         = slices.Index(Reasons, &rasFatal)
+	cutPlace         = slices.Index(Reasons, &linkDown)
 )
 
 // Board is what is known of the health of one board. The zero Board has seen nothing.
@@ -87,6 +90,9 @@ func (b *Board) Take(values []float64, places *Places, at pcommon.Timestamp) {
 	}
 	fresh := uint32(0)
 	for i, r := range Reasons {
+		if b.Kind&r.Only != r.Only {
+			continue
+		}
 		readings := Readings{Values: values, Index: places.Reasons[i]}
 		f := Finding{}
 		if r.Judge != nil {
@@ -168,7 +174,7 @@ func (b *Board) Verdict() Verdict {
 	v := Verdict{State: b.active.state(), Score: 1}
 	for i, r := range Reasons {
 		read := b.fresh>>i&1 == 1
-		if len(r.Reads) == 0 || !read && b.Kind&r.Needs != r.Needs {
+		if len(r.Reads) == 0 || b.Kind&r.Only != r.Only || !read && b.Kind&r.Needs != r.Needs {
 			continue
 		}
 		v.Applicable++
@@ -206,6 +212,9 @@ func (b *Board) see(e Evidence, at pcommon.Timestamp) {
 		by := a.Reason.ClearedBy
 		if a.reason == recoveryPlace && b.fresh>>recoveryPlace&1 == 0 {
 			by |= Reset | Boot // a line of the kernel log was its only source
+		}
+		if a.reason == rasPlace {
+			by = endedBy(a.Action)
 		}
 		last := a.Last
 		if a.reason == linkDownPlace {

@@ -143,6 +143,13 @@ func TestSentences(t *testing.T) {
 		{func(w *watch) { w.see(page{"gpu.health.status/fail": 1}, 15*time.Second) }, "A health watch of DCGM failed on two pages in a row"},
 		{func(w *watch) { w.see(page{"gpu.health.status/warn": 1}, 15*time.Second) }, "A health watch of DCGM warned on two pages in a row"},
 		{func(w *watch) { w.see(page{"gpu.health.status/fail of thermal": 1}, 15*time.Second) }, "DCGM's health watch of temperature or power failed on two pages in a row"},
+		{func(w *watch) { w.see(page{"gpu.health.status/fail of exporter": 1}, 0) }, "The exporter reports the board as failed"},
+		{func(w *watch) {
+			w.see(page{"gpu.health.status/fail of exporter": 0, "gpu.health.status/warn of exporter": 1}, 0)
+		}, "The exporter warns about the board"},
+		{func(w *watch) { w.ras(30).ras(25).ras(30) }, "The fatal error AFID 30 happened, and with it 25"},
+		{func(w *watch) { w.set(LinkDown, true) }, "A port that had a link to another board has none"},
+		{func(w *watch) { w.see(page{"gpu.memory.retired_pages.failure": 1}, 0) }, "A faulty page of the memory could not be replaced"},
 		{func(w *watch) { w.recover().recover().recover() }, "The board failed 3 times within 7 days, each time until a reset or a boot, the limit is 3"},
 	} {
 		w := newWatch()
@@ -161,8 +168,8 @@ func TestSentences(t *testing.T) {
 // Which reasons fit a board, and which of them no page had input for.
 func TestCoverage(t *testing.T) {
 	const (
-		every  = "ecc_uncorrected pcie_replays pcie_width throttle "
-		nvidia = every + "recovery_action xid_reset remap_pending dcgm_watch "
+		every  = "ecc_uncorrected pcie_replays throttle "
+		nvidia = every + "pcie_width recovery_action xid_reset remap_pending dcgm_watch "
 		rows   = "remap_failed remap_worn sram_worn "
 		links  = "nvlink_errors nvlink_down "
 	)
@@ -175,20 +182,62 @@ func TestCoverage(t *testing.T) {
 		"Tesla V100-SXM2-16GB":         nvidia + "pages_worn " + links,
 		"Tesla T4":                     nvidia + "pages_worn",
 		"":                             nvidia + rows + links,
-		"AMD Instinct MI300X":          every,
-		"Intel(R) Data Center GPU Max": every,
+		"AMD Instinct MI300X":          every + "exporter_health",
+		"Intel(R) Data Center GPU Max": "ecc_uncorrected exporter_health",
+		"HL-225":                       "pcie_replays",
 	} {
 		w := newWatch()
-		w.Kind = KindOf(model)
+		w.Kind = KindOf("", model)
 		v := w.Verdict()
 		assert.ElementsMatch(t, strings.Fields(want), v.Missing(), model)
 		assert.Equal(t, len(strings.Fields(want)), v.Applicable, model)
 		assert.Zero(t, v.WithData, model)
 		w.see(page{"gpu.memory.retired_pages/uncorrected": 0, "hw.errors/uncorrected": 0}, 0)
 		v = w.Verdict()
-		assert.Equal(t, 2, v.WithData, model)
-		assert.NotContains(t, v.Missing(), "ecc_uncorrected")
-		assert.NotContains(t, v.Missing(), "pages_worn", "what is read fits")
+		read := []string{"ecc_uncorrected"}
+		if w.Kind&NVIDIA != 0 {
+			read = append(read, "pages_worn") // what is read fits, where the limits are those of the vendor
+		}
+		assert.Equal(t, len(read), v.WithData, model)
+		for _, name := range read {
+			assert.NotContains(t, v.Missing(), name)
+		}
 		assert.Equal(t, v.Applicable, v.WithData+len(v.Missing()), fmt.Sprint(model))
+	}
+}
+
+// The id of a board states its vendor, whatever its model is.
+func TestKindByID(t *testing.T) {
+	for id, want := range map[string]string{
+		"GPU-c3ff88426fc31c9e":       "ecc_uncorrected pcie_replays throttle exporter_health",
+		"GAUDI-AN12345678":           "pcie_replays",
+		"PCI-node-1@0000:4d:00.0":    "ecc_uncorrected exporter_health",
+		"GPU-serial-PCB01234567890a": "ecc_uncorrected pcie_replays throttle exporter_health",
+	} {
+		w := newWatch()
+		w.Kind = KindOf(id, "102-G30211-0C")
+		v := w.Verdict()
+		assert.ElementsMatch(t, strings.Fields(want), v.Missing(), id)
+		// Limits of NVIDIA's boards are not those of others.
+		w.see(page{"gpu.memory.retired_pages/uncorrected": 200, "gpu.memory.remapped_rows/uncorrected": 600}, time.Minute)
+		assert.Equal(t, "unknown", w.String(), id)
+	}
+}
+
+// What ends a fatal error code depends on what it asks for.
+func TestRASEnds(t *testing.T) {
+	for _, tc := range []struct {
+		code int
+		ends Evidence
+		want string
+	}{
+		{30, Reset, "ok"}, {30, Boot, "ok"}, {30, Person, "ok"}, {30, Driver, "failed ras_fatal → reset_gpu"},
+		{14, Reset, "failed ras_fatal → reboot_node"}, {14, Boot, "ok"},
+		{19, Boot, "failed ras_fatal → rma"}, {19, Person, "ok"},
+		{4711, Reset, "ok"},
+	} {
+		w := newWatch()
+		w.see(page{"hw.errors/uncorrected": 0}, 0).ras(tc.code).seen(tc.ends).see(page{"hw.errors/uncorrected": 0}, 0)
+		assert.Equal(t, tc.want, w.String(), "%d, %d", tc.code, tc.ends)
 	}
 }

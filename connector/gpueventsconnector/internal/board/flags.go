@@ -46,25 +46,36 @@ var (
 		Name: "remap_pending", State: health.Degraded, Action: health.ResetGPU, Weight: 0.8, Needs: NVIDIA,
 		Doc: Doc{
 			Means:   "A memory row or page with an uncorrectable error is replaced at the next reset. Work may go on until then.",
-			Raised:  "`gpu.memory.row_remap.pending` or `gpu.memory.retired_pages.pending` is 1",
-			Cleared: "both are 0",
+			Raised:  "`gpu.memory.row_remap.pending`, `gpu.memory.retired_pages.pending` or `gpu.memory.remapped_rows.pending` is 1",
+			Cleared: "all are 0",
 			Source:  "NVIDIA's documentation of memory error management",
 		},
-		Reads:    []rule.Input{{Metric: &names.GPURowRemapPending, Flag: true}, {Metric: &names.GPURetiredPending, Flag: true}},
+		Reads:    []rule.Input{{Metric: &names.GPURowRemapPending, Flag: true}, {Metric: &names.GPURetiredPending, Flag: true}, {Metric: &names.GPURemappedRowsPending, Flag: true}},
 		Judge:    anyFlag,
 		Sentence: always("A faulty row or page of the memory waits for a reset to be replaced"),
 	}
 	remapFailed = Reason{
 		Name: "remap_failed", State: health.Failed, Action: health.RMA, Vital: true, Needs: RemapsRows,
 		Doc: Doc{
-			Means:   "A faulty memory row could not be replaced.",
-			Raised:  "`gpu.memory.row_remap.failure` is 1",
-			Cleared: "it is 0",
+			Means:   "A faulty memory row or page could not be replaced.",
+			Raised:  "`gpu.memory.row_remap.failure` or `gpu.memory.retired_pages.failure` is 1",
+			Cleared: "both are 0",
 			Source:  "NVIDIA's documentation of memory error management: replace the board once field diagnostics confirm it",
 		},
-		Reads:    []rule.Input{{Metric: &names.GPURowRemapFailure, Flag: true}},
-		Judge:    anyFlag,
-		Sentence: always("A faulty row of the memory could not be replaced"),
+		Reads: []rule.Input{{Metric: &names.GPURowRemapFailure, Flag: true}, {Metric: &names.GPURetiredFailure, Flag: true}},
+		Judge: func(r Readings, m *Memory, at pcommon.Timestamp) Finding {
+			f := anyFlag(r, m, at)
+			if r.At(1) > 0 {
+				f.Variant = pageFailed
+			}
+			return f
+		},
+		Sentence: func(a *Active) string {
+			if a.Variant == pageFailed {
+				return "A faulty page of the memory could not be replaced"
+			}
+			return "A faulty row of the memory could not be replaced"
+		},
 	}
 	sramWorn = Reason{
 		Name: "sram_worn", State: health.Failed, Action: health.RMA, Needs: RemapsRows,
@@ -108,7 +119,7 @@ var (
 	// The watches of temperature and power warn at every violation within a minute, and
 	// are no failure of the board.
 	dcgmWatch = Reason{
-		Name: "dcgm_watch", State: health.Failed, Action: health.RunDiagnostics, Weight: 0.6, Needs: NVIDIA,
+		Name: "dcgm_watch", State: health.Failed, Action: health.RunDiagnostics, Weight: 0.6, Needs: NVIDIA, Only: NVIDIA,
 		Doc: Doc{
 			Means:   "A health watch of DCGM reports a problem. The other reasons against the board, and DCGM's log, have the details.",
 			Raised:  "`gpu.health.status` of a watch is fail on two pages in a row. Warn on two pages in a row means degraded, and so does fail of the watches thermal and power; their warnings do not count",
@@ -116,7 +127,7 @@ var (
 			Source:  "DCGM's health checks",
 		},
 		Reads: []rule.Input{
-			{Metric: &names.GPUHealthStatus, Attribute: names.GPUHealthState, Values: []string{"fail", "warn"}, Where: &rule.Where{Attribute: names.GPUHealthWatch, Not: slowdowns, Apart: others}, Flag: true},
+			{Metric: &names.GPUHealthStatus, Attribute: names.GPUHealthState, Values: []string{"fail", "warn"}, Where: &rule.Where{Attribute: names.GPUHealthWatch, Not: append([]string{names.WatchExporter}, slowdowns...), Apart: others}, Flag: true},
 			{Metric: &names.GPUHealthStatus, Attribute: names.GPUHealthState, Values: []string{"fail"}, Where: &rule.Where{Attribute: names.GPUHealthWatch, Is: slowdowns, Apart: slowdowns}, Flag: true},
 		},
 		Judge: func(r Readings, m *Memory, _ pcommon.Timestamp) (f Finding) {
@@ -154,6 +165,9 @@ var (
 		},
 	}
 )
+
+// pageFailed is the cause of remap_failed where it is a page.
+const pageFailed Variant = 1
 
 // slowdowns are the watches of what slows a board down.
 var slowdowns = []string{"thermal", "power"}

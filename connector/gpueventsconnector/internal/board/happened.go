@@ -135,6 +135,7 @@ var (
 const (
 	Temperature = "temperature"
 	Lost        = "lost"
+	LinkDown    = "link_down"
 )
 
 // burst is the longest silence between two XIDs of one incident.
@@ -249,12 +250,14 @@ func (b *Board) decide(f *Finding, at pcommon.Timestamp) {
 	}
 }
 
-// Set raises and clears a reason that another rule decides: temperature and lost.
+// Set raises and clears a reason that another rule decides: temperature, lost and link_down.
 func (b *Board) Set(name string, active bool, at pcommon.Timestamp) {
 	place := temperaturePlace
 	switch name {
 	case Lost:
 		place = lostPlace
+	case LinkDown:
+		place = cutPlace
 	case Temperature:
 	default:
 		return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/ras"
 )
 
 // page is what a page has: values by the name of the metric, with the value of its
@@ -64,7 +65,9 @@ type watch struct {
 }
 
 func newWatch() *watch {
-	return &watch{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), every: 15 * time.Second}
+	w := &watch{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), every: 15 * time.Second}
+	w.Kind = NVIDIA | OwnHealth // so that every reason is judged
+	return w
 }
 
 func (w *watch) at() pcommon.Timestamp { return pcommon.NewTimestampFromTime(w.now) }
@@ -99,6 +102,14 @@ func (w *watch) xidNow(code int) *watch {
 	values, places := readings(asks(0))
 	w.XID(code, XIDOf(code), w.at())
 	w.Take(values, places, w.at())
+	w.now = w.now.Add(w.every)
+	return w
+}
+
+// ras is a fatal error code of an AMD board.
+func (w *watch) ras(code int) *watch {
+	e, _ := ras.Lookup(code, ras.Fatal)
+	w.RAS(code, e.Action, w.at())
 	w.now = w.now.Add(w.every)
 	return w
 }

@@ -16,7 +16,11 @@ const (
 	RetiresPages = health.RetiresPages
 	NVLink       = health.NVLink
 	Fabric       = health.Fabric
+	CountsErrors = health.CountsErrors
+	Replays      = health.Replays
+	Throttles    = health.Throttles
+	OwnHealth    = health.OwnHealth
 )
 
-// KindOf returns the features of a model by its name, hw.model.
-func KindOf(model string) Kind { return health.KindOf(model) }
+// KindOf returns the features of a board by its hw.id and its hw.model.
+func KindOf(id, model string) Kind { return health.KindOf(id, model) }

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/ras"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/xid"
 )
 
@@ -28,7 +29,7 @@ func TestAnything(t *testing.T) {
 	for seed := range uint64(16) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		w := newWatch()
-		w.Kind = Kind(r.UintN(32))
+		w.Kind = Kind(r.UintN(1 << 9))
 		values, places := readings(page{})
 		for range 300 {
 			switch gap := time.Duration(r.Int64N(int64(90 * time.Second))); {
@@ -41,15 +42,18 @@ func TestAnything(t *testing.T) {
 				w.now = w.now.Add(gap)
 			}
 			code := codes[r.IntN(len(codes))]
-			switch r.IntN(8) {
+			switch r.IntN(9) {
 			case 0:
 				w.XID(code, XIDOf(code), w.at())
 			case 1:
 				w.Seen(Evidence(r.UintN(16)), w.at())
 			case 2:
-				w.Set([]string{Temperature, Lost, "other", ""}[r.IntN(4)], r.IntN(2) == 0, w.at())
+				w.Set([]string{Temperature, Lost, LinkDown, "other", ""}[r.IntN(5)], r.IntN(2) == 0, w.at())
 			case 3:
 				w.Fault([]int{13, 31}[r.IntN(2)], owners[r.IntN(len(owners))], w.at())
+			case 8:
+				e, _ := ras.Lookup(code, ras.Fatal)
+				w.RAS(code, e.Action, w.at())
 			case 4:
 				w.Spread(31, owners[r.IntN(len(owners))], w.at())
 			default:
@@ -87,7 +91,7 @@ func consistent(t *testing.T, b *Board) {
 		require.NotEmpty(t, s)
 		require.NotContains(t, s, "NaN")
 		require.False(t, strings.HasSuffix(s, "."))
-		require.Equal(t, 1, strings.Count(strings.Join(namesOf(v.Reasons), " ")+" ", a.Reason.Name+" "))
+		require.Equal(t, 1, strings.Count(" "+strings.Join(namesOf(v.Reasons), " ")+" ", " "+a.Reason.Name+" "))
 	}
 }
 

@@ -33,7 +33,7 @@ var replaysPerLane = [...]float64{0.15, 0.3, 0.48, 0.96, 1.92, 3.84}
 // Reasons about a rate in a window of ten minutes, or under load.
 var (
 	pcieReplays = Reason{
-		Name: "pcie_replays", State: health.Degraded, Action: health.CheckMechanics, Weight: 0.7,
+		Name: "pcie_replays", State: health.Degraded, Action: health.CheckMechanics, Weight: 0.7, Needs: Replays,
 		Doc: Doc{
 			Means:   "The PCIe link of the board repeats transfers more often than a good link.",
 			Raised:  "`gpu.pcie.replays` rises by more in a minute than a bit error rate of 1e-12 explains, in 5 of 10 minutes: 16 for 16 lanes of generation 4, 31 of generation 5",
@@ -50,7 +50,7 @@ var (
 		},
 	}
 	pcieWidth = Reason{
-		Name: "pcie_width", State: health.Degraded, Action: health.CheckMechanics, Weight: 0.7,
+		Name: "pcie_width", State: health.Degraded, Action: health.CheckMechanics, Weight: 0.7, Needs: NVIDIA,
 		Doc: Doc{
 			Means:   "The PCIe link of the board has fewer lanes or a lower generation than it can have, and is slower. An idle link saves power that way, and is not judged.",
 			Raised:  "`gpu.pcie.link.width` or `gpu.pcie.link.generation` is below its maximum for 5 minutes in which the utilization is above 0.5; pauses do not count",
@@ -71,16 +71,19 @@ var (
 		},
 	}
 	throttle = Reason{
-		Name: "throttle", State: health.Degraded, Action: health.CheckMechanics, Weight: 0.6,
+		Name: "throttle", State: health.Degraded, Action: health.CheckMechanics, Weight: 0.6, Needs: Throttles,
 		Doc: Doc{
 			Means:   "The hardware slows the board down to protect it. A power limit does not count.",
-			Raised:  "`gpu.throttle.active` has hw_thermal, sw_thermal or hw_power_brake for at least half of 10 minutes",
+			Raised:  "`gpu.throttle.active` has hw_thermal, sw_thermal, hw_power_brake, prochot, vr_thermal or memory_thermal for at least half of 10 minutes",
 			Cleared: "for less than a tenth of 10 minutes",
 			Source:  "gpud: 0.6 slowdowns a minute over 10 minutes",
 		},
 		Reads: []rule.Input{{
 			Metric: &names.GPUThrottleActive, Attribute: names.GPUThrottleReason,
-			Values: []string{names.ThrottleHWThermal, names.ThrottleSWThermal, names.ThrottleHWPowerBrake}, Flag: true,
+			Values: []string{
+				names.ThrottleHWThermal, names.ThrottleSWThermal, names.ThrottleHWPowerBrake,
+				names.ThrottleProchot, names.ThrottleVRThermal, names.ThrottleMemoryThermal,
+			}, Flag: true,
 		}},
 		Judge: func(r Readings, m *Memory, at pcommon.Timestamp) Finding {
 			if !r.some() {

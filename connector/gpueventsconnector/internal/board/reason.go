@@ -32,6 +32,9 @@ type Reason struct {
 	Reads []rule.Input
 	// Needs are the features without which a board cannot have the inputs.
 	Needs Kind
+	// Only are the features of the boards that it is about: its limits are those of one
+	// vendor. 0: of all.
+	Only Kind
 	// Judge reads one page. It may keep what it needs between two pages in the memory.
 	Judge func(r Readings, m *Memory, at pcommon.Timestamp) Finding
 	// ClearedBy is the evidence that ends the reason, beside its own value.

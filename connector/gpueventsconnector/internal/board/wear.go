@@ -30,7 +30,7 @@ const (
 // Reasons that stay until the board is another one, and errors of its memory.
 var (
 	remapWorn = Reason{
-		Name: "remap_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Needs: RemapsRows,
+		Name: "remap_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Needs: RemapsRows, Only: NVIDIA,
 		Doc: Doc{
 			Means:   "The spare rows of the memory run out.",
 			Raised:  "`gpu.memory.remapped_rows` with `error.type`=uncorrected is at least 512, or a memory bank has no spare row left",
@@ -57,7 +57,7 @@ var (
 		},
 	}
 	pagesWorn = Reason{
-		Name: "pages_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Needs: RetiresPages,
+		Name: "pages_worn", State: health.PredictedFailure, Action: health.RunDiagnostics, Needs: RetiresPages, Only: NVIDIA,
 		Doc: Doc{
 			Means:   "The memory of the board has nearly as many retired pages as there can be.",
 			Raised:  "`gpu.memory.retired_pages` is at least 63: failed. More than 15 after uncorrectable errors and more than one of them within 7 days: predicted to fail",
@@ -95,7 +95,7 @@ var (
 	// A board that recovers by itself leaves the error contained: remapped rows and
 	// XIDs report what is left of it.
 	eccUncorrected = Reason{
-		Name: "ecc_uncorrected", State: health.Failed, Action: health.ResetGPU, Weight: 0.6, Vital: true, ClearedBy: Reset | Boot | Driver | Person,
+		Name: "ecc_uncorrected", State: health.Failed, Action: health.ResetGPU, Weight: 0.6, Vital: true, ClearedBy: Reset | Boot | Driver | Person, Needs: CountsErrors,
 		Doc: Doc{
 			Means:   "There was a memory error that could not be corrected: results since then may be wrong.",
 			Raised:  "`hw.errors` with `error.type`=uncorrected rises. Where rows can be remapped and XIDs are read, the error is contained and the board is degraded",

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -32,11 +33,16 @@ type device struct {
 	// The readings of snapshot, or else of at.
 	values   []float64
 	counts   []devicerules.XIDCount
+	codes    []devicerules.RASCode
+	links    []devicerules.Link
 	measured bool // there is a value of the device itself
 
 	conditions []condition.Condition
 	xids       devicerules.XIDs
-	ecc        devicerules.ECC
+	counted    []devicerules.Counts // of each rule of devices.counted
+	rises      []condition.Counter  // of each of devices.rising
+	ras        devicerules.RAS
+	ports      devicerules.Ports
 	health     healthOf
 	log        logged
 	absence
@@ -86,7 +92,7 @@ func (d *device) clear() {
 	for i := range d.values {
 		d.values[i] = nan
 	}
-	d.counts, d.measured = d.counts[:0], false
+	d.counts, d.codes, d.links, d.measured = d.counts[:0], d.codes[:0], d.links[:0], false
 }
 
 // interval is the time between the last points; 0: unknown. An outage is no interval, so
@@ -99,13 +105,19 @@ func (a *absence) interval() time.Duration {
 }
 
 // read takes a point of a metric that a rule reads. It reports whether the point is
-// valid, and whether there was room for it.
-func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta bool) (valid, room bool) {
-	valid, room = true, true
+// valid, and of what there was no room for it; empty: there was.
+func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta bool) (valid bool, full string) {
+	valid = true
+	take := func(of string, ok, room bool) {
+		valid = valid && ok
+		if !room {
+			full = of
+		}
+	}
 	var by, where text // most inputs that are read several times have the same
 	for i := range in.reads {
 		s := &in.reads[i]
-		if s.Cumulative && delta {
+		if (s.Cumulative || s.Rise) && delta {
 			continue
 		}
 		value := 0
@@ -131,7 +143,19 @@ func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta boo
 			if derived, ok := p.Attributes().Get(names.GPUXIDDerived); ok {
 				n.Derived = derived.AsString() == "true"
 			}
-			d.counts, room = devicerules.AddXIDCount(d.counts, n)
+			counts, room := devicerules.AddXIDCount(d.counts, n)
+			d.counts = counts
+			take("xid", true, room)
+		case s.Codes:
+			codes, ok, room := devicerules.AddRASCode(d.codes, v, points.Str(p.Attributes(), names.GPURASSeverity))
+			d.codes = codes
+			take("ras", ok, room)
+		case s.Links:
+			links, ok, room := devicerules.AddLink(d.links, v, port(p))
+			d.links = links
+			take("port", ok, room)
+		case s.Rise:
+			greater(&d.values[s.first+2*value], v)
 		case s.Count && delta:
 			greater(&d.values[s.first+2*value+1], v)
 		case s.Count:
@@ -143,7 +167,7 @@ func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta boo
 			greater(&d.values[s.first+value], v)
 		}
 	}
-	return valid, room
+	return valid, full
 }
 
 // text is the text of the attribute of a point that was looked up last.
@@ -161,6 +185,14 @@ func greater(dst *float64, v float64) {
 	if math.IsNaN(*dst) || v > *dst {
 		*dst = v
 	}
+}
+
+// port is the name of the port of a point, which is a number or a text.
+func port(p pmetric.NumberDataPoint) string {
+	if v, ok := p.Attributes().Get(names.GPULinkIndex); ok {
+		return v.AsString()
+	}
+	return ""
 }
 
 // xidCode reads the code of a point, which is a text where a pipeline made it one.
@@ -188,4 +220,105 @@ func isMeasured(metric string) bool {
 		return true
 	}
 	return false
+}
+
+// kind is what the points of a metric are about.
+type kind uint8
+
+const (
+	ofDevice kind = iota
+	ofExporterUp
+	ofExporterFrozen
+	ofReconfiguring
+	ofSchedulable
+	ofNodeInfo
+	ofService
+)
+
+// kinds are the metrics that are not about a device or a service.
+var kinds = map[string]kind{
+	names.ExporterUp.Name: ofExporterUp, names.ExporterFrozen.Name: ofExporterFrozen,
+	names.GPUNodeMIGReconfiguring.Name: ofReconfiguring, names.GPUNodeSchedulable.Name: ofSchedulable,
+	names.GPUNodeInfo.Name: ofNodeInfo,
+}
+
+// input is a metric that a rule reads.
+type input struct {
+	kind     kind
+	measured bool // it is a value of the device itself
+	reads    []slots
+}
+
+// slots are the places of an input's readings among those of a device.
+type slots struct {
+	rule.Input
+	first int // of the first value; two for each value of a count, or of a rise
+}
+
+// inputs are the metrics that the rules read.
+type inputs struct {
+	table names.Table[*input]
+	size  int // the number of readings of a device
+	// rising are the counts of which the next reading is by how much they rose.
+	rising []rising
+}
+
+// rising is a count in the readings of a device.
+type rising struct {
+	name  string // of the metric, and the value of the attribute; it is stored
+	place int
+}
+
+// add adds the inputs of a rule, and returns the places of its readings. Rules that read
+// the same share them.
+func (in *inputs) add(r *rule.Rule) (places []int) {
+	for _, read := range r.Reads {
+		metric := read.Metric.Name
+		k, special := kinds[metric]
+		switch {
+		case special:
+		case r.Set == rule.Service:
+			k = ofService
+		default:
+			k = ofDevice
+		}
+		i := in.table.Get(metric)
+		if i == nil {
+			i = &input{kind: k, measured: isMeasured(metric)}
+			in.table.Put(metric, i)
+		}
+		if k == ofDevice {
+			places = append(places, in.place(i, read)...)
+		}
+	}
+	return places
+}
+
+func (in *inputs) place(i *input, read rule.Input) (places []int) {
+	size := max(1, len(read.Values))
+	if read.Count || read.Rise {
+		size *= 2
+	}
+	if read.ByCode || read.Codes || read.Links {
+		size = 0
+	}
+	at := slices.IndexFunc(i.reads, func(s slots) bool {
+		return s.Same(&read)
+	})
+	if at < 0 {
+		at = len(i.reads)
+		i.reads = append(i.reads, slots{read, in.size})
+		for n := 0; read.Rise && n < size; n += 2 {
+			name := read.Metric.Name
+			if read.Attribute != "" {
+				name += "/" + read.Values[n/2]
+			}
+			in.rising = append(in.rising, rising{name, in.size + n})
+		}
+		in.size += size
+	}
+	for n := range size {
+		places = append(places, i.reads[at].first+n)
+	}
+	return places
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 )
 
 // devices are the devices that are watched, with the rules about them.
@@ -21,7 +22,11 @@ type devices struct {
 	*ledger
 	on         bool
 	conditions []watched
-	xid, ecc   notices
+	xid        notices
+	counted    []counted
+	ras        notices
+	corrected  bool // ras reports what was corrected
+	rising     []rising
 	lost       struct {
 		on      bool
 		scrapes int
@@ -43,14 +48,6 @@ type watched struct {
 	places []int // of its readings
 }
 
-// notices are the settings of a rule that reports what happened.
-type notices struct {
-	on          bool
-	quiet       bool // what happens is read for the health of boards alone
-	repeatAfter time.Duration
-	places      []int // of its readings
-}
-
 func newDevices(l *ledger, o *Options, in *inputs) *devices {
 	d := &devices{ledger: l, on: o.Devices, all: map[subject.DeviceID]*device{}, pending: map[*device]struct{}{}, sites: sites{}}
 	for _, r := range devicerules.Conditions {
@@ -66,17 +63,28 @@ func newDevices(l *ledger, o *Options, in *inputs) *devices {
 	if s := o.settings(&devicerules.XID); s.Enabled() {
 		d.xid = notices{on: true, repeatAfter: s.Duration("repeat_after"), places: in.add(&devicerules.XID)}
 	}
-	if s := o.settings(&devicerules.ECCUncorrected); s.Enabled() {
-		d.ecc = notices{on: true, repeatAfter: s.Duration("repeat_after"), places: in.add(&devicerules.ECCUncorrected)}
+	for _, r := range devicerules.CountedRules {
+		if s := o.settings(&r.Rule); s.Enabled() {
+			d.counted = append(d.counted, counted{r, notices{on: true, repeatAfter: s.Duration("repeat_after"), places: in.add(&r.Rule)}})
+		}
+	}
+	if s := o.settings(&devicerules.RASErrors); s.Enabled() {
+		d.ras = notices{on: true, repeatAfter: s.Duration("repeat_after"), places: in.add(&devicerules.RASErrors)}
+		d.corrected = s.On("corrected")
 	}
 	if s := o.settings(&devicerules.DeviceLost); s.Enabled() {
 		d.lost.on, d.lost.scrapes = true, s.Count("scrapes")
 		in.add(&devicerules.DeviceLost)
 	}
-	if d.boards = newBoards(l, o, in, d); d.boards.on && !d.xid.on {
-		d.xid = notices{places: in.add(&devicerules.XID), quiet: true}
+	if d.boards = newBoards(l, o, in, d); d.boards.on {
+		if !d.xid.on {
+			d.xid = notices{places: in.add(&devicerules.XID), quiet: true}
+		}
+		if !d.ras.on {
+			d.ras = notices{places: in.add(&devicerules.RASErrors), quiet: true}
+		}
 	}
-	d.readings = in.size
+	d.readings, d.rising = in.size, in.rising
 	return d
 }
 
@@ -93,9 +101,10 @@ func (s *devices) get(id subject.DeviceID) *device {
 	d = &device{
 		Device: subject.Device{
 			ID:    subject.DeviceID{Cluster: strings.Clone(id.Cluster), ID: strings.Clone(id.ID)},
-			Facts: subject.Facts{Index: -1},
+			Facts: subject.Facts{Index: -1}, Make: deviceid.MakeOf(id.ID),
 		},
 		first: s.now, values: make([]float64, s.readings), conditions: make([]condition.Condition, len(s.conditions)), xids: devicerules.XIDs{Last: -1},
+		counted: make([]devicerules.Counts, len(s.counted)), rises: make([]condition.Counter, len(s.rising)),
 	}
 	d.clear()
 	s.all[d.ID] = d
@@ -171,10 +180,11 @@ func (s *devices) judge(d *device) {
 		s.changed = true
 	}
 	d.log.at = 0
+	s.judgeSeries(d)
 	waits := false
 	for i := range s.conditions {
 		w, c := &s.conditions[i], &d.conditions[i]
-		verdict := w.Judge(devicerules.Readings{Values: d.values, Index: w.places})
+		verdict := w.Judge(&d.Device, d.readings(w.places))
 		if !verdict.Known || w.Undivided && verdict.Met != 0 && s.sites.divided(d) {
 			continue
 		}
@@ -183,7 +193,7 @@ func (s *devices) judge(d *device) {
 		waits = waits || c.Due(&w.Spec) != 0
 	}
 	waits = s.judgeNotices(d) || waits
-	s.boards.judge(d, d.hot(s))
+	s.boards.judge(d, d.is(s, devicerules.Temperature.Event, 2), d.is(s, devicerules.LinkDown.Event, 1))
 	d.known, d.missed = true, 0
 	s.judgeValues(d)
 	if waits {
@@ -239,80 +249,8 @@ func (s *devices) moveTo(d *device, w *watched, c *condition.Condition, at pcomm
 	}
 	s.move(c, &w.Spec, w.event, next, at, func(ev *event.Event) {
 		d.About(ev, w.Part)
-		w.Describe(&d.Device, devicerules.Readings{Values: d.values, Index: w.places}, ev)
+		w.Describe(&d.Device, d.readings(w.places), ev)
 	})
-}
-
-// judgeNotices reports what happened up to the device's snapshot. It returns whether
-// something is left to report.
-func (s *devices) judgeNotices(d *device) (waits bool) {
-	if s.xid.on || s.xid.quiet {
-		last := int64(-1)
-		if v := d.values[s.xid.places[0]]; v >= 0 {
-			last = int64(v)
-		}
-		changed, duplicates := d.xids.Take(d.counts, last, d.at, d.known)
-		if duplicates > 0 {
-			s.counts.Duplicate += int64(duplicates)
-			s.counts.DuplicateOn = d.ID
-		}
-		s.changed = s.changed || changed
-		if s.xid.quiet {
-			d.xids.Forget()
-		}
-	}
-	if s.ecc.on && d.ecc.Take(devicerules.Readings{Values: d.values, Index: s.ecc.places}) {
-		s.changed = true
-	}
-	if !d.pendingNotices() {
-		return false
-	}
-	s.report(d, func(pcommon.Timestamp) (pcommon.Timestamp, bool) { return d.at, true })
-	return d.pendingNotices()
-}
-
-// reportLines reports what lines of the kernel log up to the time at had about a device.
-// The series of its health follow with its next page: they have the time of pages.
-func (s *devices) reportLines(d *device, at pcommon.Timestamp) {
-	s.changed = true
-	if at >= d.log.at {
-		d.log.at, d.log.seen = at, s.now
-	}
-	if s.xid.quiet {
-		d.xids.Forget()
-	}
-	s.report(d, func(pcommon.Timestamp) (pcommon.Timestamp, bool) { return at, true })
-	if d.pendingNotices() {
-		s.pending[d] = struct{}{}
-	}
-	if s.boards.has(d) {
-		s.boards.report(d, at)
-	}
-}
-
-func (d *device) pendingNotices() bool { return d.ecc.Notice.Pending > 0 || d.xids.Pending() }
-
-// report reports what happened, where the time of a report that when returns for the
-// first possible one has passed.
-func (s *devices) report(d *device, when func(due pcommon.Timestamp) (at pcommon.Timestamp, passed bool)) {
-	known, _ := d.noticed()
-	ready := func(n *condition.Notice, repeatAfter time.Duration) (pcommon.Timestamp, bool) {
-		if n.Pending == 0 {
-			return 0, false
-		}
-		due := n.Due(known, repeatAfter)
-		at, passed := when(due)
-		return at, passed && at >= due
-	}
-	for i := range d.xids.Codes {
-		c := &d.xids.Codes[i]
-		if at, ok := ready(&c.Notice, s.xid.repeatAfter); ok && s.notify(c.Event(&d.Device, at)) {
-			c.Report(at)
-		}
-	}
-	if at, ok := ready(&d.ecc.Notice, s.ecc.repeatAfter); ok && s.notify(d.ecc.Event(&d.Device, at)) {
-		d.ecc.Notice.Report(at)
-	}
 }
 
 // drop forgets a device and clears what is raised about it; why completes the
@@ -365,10 +303,10 @@ func (s *devices) forget(old func(seen time.Duration) bool, ttl time.Duration) {
 	}
 }
 
-// hot reports whether the temperature of the device is critical.
-func (d *device) hot(s *devices) bool {
+// is reports whether a condition of the device is raised to a level.
+func (d *device) is(s *devices, event string, level uint8) bool {
 	for i := range s.conditions {
-		if s.conditions[i].event == devicerules.Temperature.Event && d.conditions[i].Level == 2 {
+		if s.conditions[i].event == event && d.conditions[i].Level == level {
 			return true
 		}
 	}

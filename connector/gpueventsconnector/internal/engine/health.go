@@ -20,8 +20,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/xid"
 )
 
 // boards judges the health of devices over time, and of the nodes that they are on. A MIG
@@ -30,7 +30,8 @@ type boards struct {
 	*ledger
 	on         bool
 	places     board.Places
-	kinds      map[string]board.Kind // by model: a fleet has few
+	kinds      map[model]board.Kind // a fleet has few
+	resets     int                  // the place of by how much gpu.device.resets rose
 	maxReasons int
 	expected   map[string]int       // boards of a node, by host.type
 	cleared    map[string]time.Time // by hw.id or node
@@ -55,7 +56,7 @@ func noSubjects() subjects { return subjects{map[*device]struct{}{}, map[subject
 // newBoards registers what the reasons read, where the rule runs.
 func newBoards(l *ledger, o *Options, in *inputs, d *devices) *boards {
 	b := &boards{
-		ledger: l, kinds: map[string]board.Kind{}, maxReasons: o.MaxReasons, expected: o.Expected, cleared: o.Cleared,
+		ledger: l, kinds: map[model]board.Kind{}, maxReasons: o.MaxReasons, expected: o.Expected, cleared: o.Cleared,
 		devices: d.all, sites: d.sites, judged: noSubjects(), written: noSubjects(), moved: map[*device]subject.Device{},
 	}
 	if b.on = o.settings(&devicerules.Health).Enabled(); !b.on {
@@ -68,6 +69,7 @@ func newBoards(l *ledger, o *Options, in *inputs, d *devices) *boards {
 	for _, r := range board.Reasons {
 		b.places.Reasons = append(b.places.Reasons, add(r.Reads))
 	}
+	b.resets = add(board.Resets[:])[1]
 	add([]rule.Input{{Metric: &names.GPUNodeInfo}})
 	add(devicerules.ExporterDown.Reads)
 	return b
@@ -76,14 +78,22 @@ func newBoards(l *ledger, o *Options, in *inputs, d *devices) *boards {
 // maxKinds are kept by model.
 const maxKinds = 64
 
-func (b *boards) kindOf(model string) board.Kind {
-	kind, known := b.kinds[model]
+// model is the vendor of a board, and what it has as its model.
+type model struct {
+	of   deviceid.Make
+	name string
+}
+
+func (b *boards) kindOf(d *device) board.Kind {
+	m := model{d.Make, d.Facts.Model}
+	kind, known := b.kinds[m]
 	if !known {
 		if len(b.kinds) >= maxKinds {
 			clear(b.kinds)
 		}
-		kind = board.KindOf(model)
-		b.kinds[strings.Clone(model)] = kind
+		kind = board.KindOf(d.ID.ID, m.name)
+		m.name = strings.Clone(m.name)
+		b.kinds[m] = kind
 	}
 	return kind
 }
@@ -102,21 +112,23 @@ type healthOf struct {
 }
 
 // judge judges the snapshot of a device, after everything else about it. Hot is whether
-// its temperature is critical.
-func (b *boards) judge(d *device, hot bool) {
+// its temperature is critical, and cut whether it lost a link.
+func (b *boards) judge(d *device, hot, cut bool) {
 	if !b.has(d) {
 		b.instance(d)
 		return
 	}
 	h := &d.health
-	h.board.Kind = b.kindOf(d.Facts.Model)
+	h.board.Kind = b.kindOf(d)
 	for _, code := range d.xids.Happened {
 		h.board.XID(int(code), board.XIDOf(int(code)), d.at)
 		if board.Repeats(int(code)) {
 			b.fault(d, int(code), d.at)
 		}
 	}
+	b.happened(d)
 	h.board.Set(board.Temperature, hot, d.at)
+	h.board.Set(board.LinkDown, cut, d.at)
 	if d.measured && d.lost.Level == 0 {
 		h.board.Set(board.Lost, false, d.at) // its event was refused, or is switched off now
 	}
@@ -136,63 +148,6 @@ func (b *boards) judge(d *device, hot bool) {
 	}
 	if d.lost.Level == 0 || !d.measured { // else it is back, which is reported at once
 		b.report(d, d.at)
-	}
-}
-
-// instance judges the XIDs of a MIG instance: one after which the GPU has to be reset is
-// against the board. What is the fault of an application stays with the instance.
-func (b *boards) instance(d *device) {
-	of := b.devices[subject.DeviceID{Cluster: d.ID.Cluster, ID: d.Facts.Parent}]
-	if of == nil || !b.has(of) {
-		return
-	}
-	for _, code := range d.xids.Happened {
-		if h := board.XIDOf(int(code)); h.Reason != "" {
-			of.health.board.XID(int(code), h, d.at)
-		}
-	}
-}
-
-// line takes an XID of which a line of the kernel log was read. Again is whether a page has
-// reported it.
-func (b *boards) line(d *device, l *xid.Line, again bool, at pcommon.Timestamp) {
-	if !b.has(d) {
-		return
-	}
-	d.health.board.Kind = b.kindOf(d.Facts.Model)
-	d.health.board.Line(l, again, at)
-	if !again && board.Repeats(l.Code) {
-		b.fault(d, l.Code, at)
-	}
-}
-
-// fault takes a code that is normally the fault of the application: under which owner
-// the board had it, and whether the owner's other boards on the node have it too.
-func (b *boards) fault(d *device, code int, at pcommon.Timestamp) {
-	o := &d.Facts.Owner
-	owner := o.Namespace + "/" + o.Pod
-	if o.Pod == "" {
-		owner = "" // no owner, or not known
-	}
-	d.health.board.Fault(code, owner, at)
-	site := b.sites.of(d)
-	if site == nil {
-		return
-	}
-	var all []*board.Board
-	had := 0
-	for of := range site.devices {
-		if b.has(of) && of.Facts.Owner.Namespace == o.Namespace && of.Facts.Owner.Pod == o.Pod {
-			all = append(all, &of.health.board)
-			if of.health.board.HadFault(code, owner, at) {
-				had++
-			}
-		}
-	}
-	if board.Common(had, len(all)) {
-		for _, of := range all {
-			of.Spread(code, owner, at)
-		}
 	}
 }
 

@@ -41,6 +41,10 @@ func (s *devices) reconfiguring(n subject.Node, at pcommon.Timestamp, on bool) {
 // A MIG instance is not lost while its GPU is there: then the layout is another
 // one. With its GPU it is named in the GPU's event. A board is not lost where another one
 // is in its place: it was replaced, and is forgotten.
+//
+// A partition or a tile is like an instance: where the mode of the board changes, they are
+// others. A board of these vendors is there as long as one of its parts is: its own rows are
+// those of one of them.
 func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
 	n := subject.Node{Cluster: x.Cluster, Name: x.Node}
 	site := s.sites[n]
@@ -63,7 +67,7 @@ func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
 			continue
 		}
 		s.boards.missing(d)
-		if relayout || !s.lost.on {
+		if relayout || !s.lost.on || d.Other() && site.partOf(d, at) {
 			d.missed = 0
 			continue
 		}
@@ -83,7 +87,11 @@ func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
 		case d.Facts.Parent == "" || parent == nil:
 			s.lose(d, at, false)
 		case parent.latest() >= at:
-			s.drop(d, "is no part of its GPU's MIG layout any more")
+			if d.Other() {
+				s.drop(d, "is no part of its board any more")
+			} else {
+				s.drop(d, "is no part of its GPU's MIG layout any more")
+			}
 		}
 	}
 }

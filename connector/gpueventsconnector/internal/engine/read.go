@@ -301,12 +301,12 @@ func (e *Engine) readDevice(r *resource, in *input, p pmetric.NumberDataPoint, v
 		return
 	}
 	d.measured = d.measured || in.measured
-	valid, room := d.read(in, p, v, r.delta)
+	valid, full := d.read(in, p, v, r.delta)
 	if !valid {
 		e.invalid(r.metric)
 	}
-	if !room {
-		e.unwatched("xid")
+	if full != "" {
+		e.unwatched(full)
 	}
 }
 

@@ -96,7 +96,7 @@ func TestPagesOfTheReceiver(t *testing.T) {
 				}
 				gpus++
 				require.Equal(t, file == "shared-4.6.prom.yaml", math.IsNaN(reading(d, names.EventTemperature, 0)), "temperature")
-				throttled, ecc := reading(d, names.EventThrottle, 0), d.values[e.devices.ecc.places[0]]
+				throttled, ecc := reading(d, names.EventThrottle, 0), d.values[e.devices.counted[0].places[0]]
 				require.Equal(t, file == "h100.prom.yaml", throttled == 0 && ecc == 0, "what the page has")
 				for _, x := range e.exporters.all {
 					require.Equal(t, x.id, d.exporter)

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -17,6 +18,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/ras"
 )
 
 // Save returns the state to store. All events must have been taken.
@@ -32,6 +34,7 @@ func (e *Engine) Save() *state.State {
 	}
 	for _, d := range e.devices.all {
 		saved := saveDevice(d)
+		e.devices.saveSeries(d, &saved)
 		if e.devices.logged {
 			saved.LogSince = uint64(d.log.since)
 		}
@@ -101,11 +104,54 @@ func saveDevice(d *device) state.Device {
 			s.XIDs = append(s.XIDs, x)
 		}
 	}
-	if d.ecc.Count.Known {
-		v := max(0, d.ecc.Count.Value-float64(d.ecc.Notice.Pending))
-		s.ECC = &v
-	}
 	return s
+}
+
+// saveSeries saves what a restart must not forget of counts, codes and ports.
+func (s *devices) saveSeries(d *device, to *state.Device) {
+	for i := range s.counted {
+		if c := &d.counted[i]; c.Count.Known { // what is pending counts again
+			v := max(0, c.Count.Value-float64(c.Notice.Pending))
+			*countOf(to, s.counted[i].Event) = &v
+		}
+	}
+	for i, c := range d.rises {
+		if c.Known {
+			if to.Rises == nil {
+				to.Rises = map[string]float64{}
+			}
+			to.Rises[s.rising[i].name] = c.Value
+		}
+	}
+	for _, c := range d.ras.Reported() {
+		to.RAS = append(to.RAS, state.RAS{Code: c.Code, Severity: string(c.Severity)})
+	}
+	to.Ports = slices.Clone(d.ports.Seen)
+}
+
+func (s *devices) restoreSeries(d *device, from *state.Device) {
+	for i := range s.counted {
+		if v := *countOf(from, s.counted[i].Event); v != nil {
+			d.counted[i].Count = condition.Counter{Known: true, Value: *v}
+		}
+	}
+	for i := range d.rises {
+		if v, known := from.Rises[s.rising[i].name]; known {
+			d.rises[i] = condition.Counter{Known: true, Value: v}
+		}
+	}
+	for _, c := range from.RAS {
+		d.ras.Last = append(d.ras.Last, devicerules.RASCode{Code: c.Code, Severity: ras.Severity(c.Severity)})
+	}
+	d.ports.Seen = slices.Compact(slices.Sorted(slices.Values(from.Ports)))
+}
+
+// countOf is where the state has the count of a rule.
+func countOf(s *state.Device, event string) **float64 {
+	if event == devicerules.DeviceReset.Event {
+		return &s.Resets
+	}
+	return &s.ECC
 }
 
 func saveNode(n *node) state.Node {
@@ -176,9 +222,7 @@ func (e *Engine) restoreDevice(s *state.Device) {
 		}
 	}
 	e.devices.boards.restore(d, s)
-	if s.ECC != nil {
-		d.ecc.Count = condition.Counter{Known: true, Value: *s.ECC}
-	}
+	e.devices.restoreSeries(d, s)
 }
 
 func (e *Engine) restoreNode(s *state.Node) {

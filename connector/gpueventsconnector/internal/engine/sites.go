@@ -76,6 +76,16 @@ func (s sites) instances(d *device) (ids []string) {
 	return ids
 }
 
+// partOf reports whether a part of the device is on the page of the time at.
+func (s *site) partOf(d *device, at pcommon.Timestamp) bool {
+	for o := range s.devices {
+		if o.Facts.Parent == d.ID.ID && o.latest() == at {
+			return true
+		}
+	}
+	return false
+}
+
 // divided reports whether the GPU has MIG instances now.
 func (s sites) divided(d *device) bool {
 	at := s.of(d)

@@ -69,6 +69,14 @@ type Input struct {
 	// ByCode is whether the points count something by its code. They are no readings:
 	// the rule gets all of them.
 	ByCode bool
+	// Codes is whether the value of a point is a code, of which there may be several.
+	// Links is whether a point is a port of the device. Like those ByCode they are no
+	// readings.
+	Codes, Links bool
+	// Rise is whether the metric counts something of which it matters that it rises. It has
+	// two readings, one after the other: the count, and by how much it rose since the last
+	// page that had it. Points of deltas are ignored.
+	Rise bool
 }
 
 // Where is a restriction by an attribute: to points of which it is one of Is, or none of
@@ -115,7 +123,8 @@ func (in *Input) Valid(v float64) bool {
 // Same reports whether the readings of another input are those of this one.
 func (in *Input) Same(other *Input) bool {
 	same := in.Attribute == other.Attribute && slices.Equal(in.Values, other.Values) &&
-		in.Count == other.Count && in.Cumulative == other.Cumulative && in.ByCode == other.ByCode && in.Flag == other.Flag && in.Most == other.Most
+		in.Count == other.Count && in.Cumulative == other.Cumulative && in.ByCode == other.ByCode && in.Codes == other.Codes && in.Links == other.Links &&
+		in.Rise == other.Rise && in.Flag == other.Flag && in.Most == other.Most
 	if !same || in.Where == nil || other.Where == nil {
 		return same && in.Where == other.Where
 	}
@@ -135,7 +144,7 @@ type Doc struct {
 // Key is one key of an event's configuration.
 type Key struct {
 	Name    string
-	Default any // a time.Duration, float64 or int
+	Default any // a time.Duration, float64, int or bool
 	// Check returns why a value cannot be used, and the remedy; empty: it can.
 	Check func(value any) string
 	// Schema is the JSON schema of the key in the chart's values.
@@ -174,6 +183,11 @@ func Count(name string, byDefault, least, most int) Key {
 		}
 		return ""
 	}}
+}
+
+// Switch is a key with true or false.
+func Switch(name string, byDefault bool) Key {
+	return Key{Name: name, Default: byDefault, Schema: `{"type": "boolean"}`, Check: func(any) string { return "" }}
 }
 
 // Number is a key with a number, of which the chart knows the least and the greatest.

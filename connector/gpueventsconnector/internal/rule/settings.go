@@ -78,6 +78,9 @@ func (s Settings) Number(key string) float64 { v, _ := s[key].(float64); return 
 // Count returns the value of a key with a whole number.
 func (s Settings) Count(key string) int { v, _ := s[key].(int); return v }
 
+// On returns the value of a key with true or false.
+func (s Settings) On(key string) bool { v, _ := s[key].(bool); return v }
+
 // Type returns a struct type with a field for every rule, and for each of its keys
 // below that: what the decoder of the configuration knows of events.
 func Type(rules []*Rule) reflect.Type {

@@ -234,6 +234,9 @@ func reasons(all []*board.Reason) string {
 		if r.Needs != 0 {
 			fmt.Fprintf(&b, ", Of: %d", r.Needs)
 		}
+		if r.Only != 0 {
+			fmt.Fprintf(&b, ", Only: %d", r.Only)
+		}
 		if r.Vital {
 			b.WriteString(", Vital: true")
 		}

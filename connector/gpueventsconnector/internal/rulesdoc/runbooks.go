@@ -45,24 +45,26 @@ func runbookOf(r *board.Reason) string { return names.HealthReason{Name: r.Name}
 
 // look is where the driver shows what a metric has.
 var look = map[string]string{
-	names.GPURecoveryAction.Name:  "`nvidia-smi -q | grep -i recovery`",
-	names.GPUXIDLast.Name:         "`dmesg | grep -i xid`: process, and further codes beside it",
-	names.HwErrors.Name:           "`nvidia-smi -q -d ECC`",
-	names.GPURemappedRows.Name:    "`nvidia-smi -q -d ROW_REMAPPER`",
-	names.GPURowRemapPending.Name: "`nvidia-smi -q -d ROW_REMAPPER`",
-	names.GPURowRemapFailure.Name: "`nvidia-smi -q -d ROW_REMAPPER`",
-	names.GPURemapBanks.Name:      "`nvidia-smi -q -d ROW_REMAPPER`: histogram of the banks",
-	names.GPUSRAMExceeded.Name:    "`nvidia-smi -q -d ECC`: SRAM threshold exceeded",
-	names.GPURetiredPages.Name:    "`nvidia-smi -q -d PAGE_RETIREMENT`",
-	names.GPURetiredPending.Name:  "`nvidia-smi -q -d PAGE_RETIREMENT`",
-	names.GPUNVLinkErrors.Name:    "`nvidia-smi nvlink -e`",
-	names.GPUFabricStatus.Name:    "`nvidia-smi -q | grep -A6 -i fabric`, and the log of the fabric manager",
-	names.GPUPCIeReplays.Name:     "`nvidia-smi -q | grep -i replay`",
-	names.GPUPCIeWidth.Name:       "`nvidia-smi -q | grep -A12 'GPU Link Info'`, under load",
-	names.GPUThrottleActive.Name:  "`nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER`",
-	names.HwTemperature.Name:      "`nvidia-smi -q -d TEMPERATURE`",
-	names.GPUHealthStatus.Name:    "`dcgmi health -c`",
-	names.GPUNVLinkPeers.Name:     "`nvidia-smi nvlink -s`, `nvidia-smi topo -p2p n`",
+	names.GPURecoveryAction.Name:      "`nvidia-smi -q | grep -i recovery`",
+	names.GPUXIDLast.Name:             "`dmesg | grep -i xid`: process, and further codes beside it",
+	names.HwErrors.Name:               "`nvidia-smi -q -d ECC`",
+	names.GPURemappedRows.Name:        "`nvidia-smi -q -d ROW_REMAPPER`",
+	names.GPURowRemapPending.Name:     "`nvidia-smi -q -d ROW_REMAPPER`",
+	names.GPURowRemapFailure.Name:     "`nvidia-smi -q -d ROW_REMAPPER`",
+	names.GPURemapBanks.Name:          "`nvidia-smi -q -d ROW_REMAPPER`: histogram of the banks",
+	names.GPUSRAMExceeded.Name:        "`nvidia-smi -q -d ECC`: SRAM threshold exceeded",
+	names.GPURetiredPages.Name:        "`nvidia-smi -q -d PAGE_RETIREMENT`",
+	names.GPURetiredPending.Name:      "`nvidia-smi -q -d PAGE_RETIREMENT`",
+	names.GPURetiredFailure.Name:      "`amd-smi bad-pages` on AMD",
+	names.GPURemappedRowsPending.Name: "`hl-smi -q -d ROW_REPLACEMENT` on Gaudi",
+	names.GPUNVLinkErrors.Name:        "`nvidia-smi nvlink -e`",
+	names.GPUFabricStatus.Name:        "`nvidia-smi -q | grep -A6 -i fabric`, and the log of the fabric manager",
+	names.GPUPCIeReplays.Name:         "`nvidia-smi -q | grep -i replay`",
+	names.GPUPCIeWidth.Name:           "`nvidia-smi -q | grep -A12 'GPU Link Info'`, under load",
+	names.GPUThrottleActive.Name:      "`nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER`",
+	names.HwTemperature.Name:          "`nvidia-smi -q -d TEMPERATURE`",
+	names.GPUHealthStatus.Name:        "`dcgmi health -c`",
+	names.GPUNVLinkPeers.Name:         "`nvidia-smi nvlink -s`, `nvidia-smi topo -p2p n`",
 }
 
 // steps are what to do, by action, after its sentence. Actions without any have all in
@@ -93,6 +95,31 @@ var steps = map[health.Action][]string{
 	health.ReadLog:        {"Look up the code in NVIDIA's XID catalogue; the event `gpu.xid` has what it recommends."},
 }
 
+// others are the commands and the steps of reasons about boards that are not NVIDIA's.
+var others = map[string]struct{ look, steps []string }{
+	"exporter_health": {
+		look: []string{"the log of the exporter", "`amd-smi metric --ecc` on AMD", "`xpu-smi health -d INDEX` on Intel"},
+		steps: []string{
+			"`amd-smi ras` and AMD's validation suite (RVS) on AMD, `xpu-smi diag -d INDEX -l 3` on Intel, with nothing on the board.",
+			"What the diagnostics name decides. Nothing here starts them.",
+		},
+	},
+	"ras_fatal": {
+		look: []string{"the event `gpu.ras` has the code, what it means and what to do", "`amd-smi ras --cper --severity=fatal`", "`dmesg | grep -i amdgpu`"},
+		steps: []string{
+			"`amd-smi reset --gpureset -g INDEX` on the node, when nothing uses the board; or reboot the node. Boards that XGMI connects are reset together.",
+			"If the code is back after that, contact the vendor with the record and the kernel log.",
+		},
+	},
+	"link_down": {
+		look: []string{"`hl-smi -n link` on Gaudi", "`xpu-smi topology -m` on Intel"},
+		steps: []string{
+			"`hl-smi -r -d BOARD` or `xpu-smi config -d INDEX --reset` on the node, when nothing uses the boards that the link connects; or reboot the node.",
+			"If the link is still down, check the seats of the boards and contact the vendor.",
+		},
+	},
+}
+
 // runbook is the page of a reason.
 func runbook(r *board.Reason) string {
 	var b strings.Builder
@@ -118,7 +145,11 @@ func runbook(r *board.Reason) string {
 		}
 	}
 	list("What to check", checks(r))
-	do := append([]string{r.Action.Sentence()}, steps[r.Action]...)
+	further := steps[r.Action]
+	if of, found := others[r.Name]; found {
+		further = of.steps
+	}
+	do := append([]string{r.Action.Sentence()}, further...)
 	if r.State != health.Failed && r.Action.NeedsFreeBoard() {
 		do[0] = strings.TrimSuffix(do[0], ".") + ". The board works: that can wait until it is free."
 	}
@@ -158,6 +189,9 @@ func checks(r *board.Reason) []string {
 	}
 	if strings.HasPrefix(r.Name, "xid_") && len(r.Reads) == 0 {
 		commands = []string{look[names.GPUXIDLast.Name]}
+	}
+	if of, found := others[r.Name]; found {
+		commands = of.look
 	}
 	if len(commands) == 0 {
 		commands = []string{"`nvidia-smi -q` for the board"}

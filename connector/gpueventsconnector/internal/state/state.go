@@ -27,6 +27,9 @@ const MaxMembers = 4096
 // the names of all reasons it is shorter.
 const maxReported = 1024
 
+// maxRises are the counts of one device of which it matters that they rise.
+const maxRises = 64
+
 // State is every condition that was reported as raised, and what a restart must not
 // forget.
 type State struct {
@@ -53,24 +56,35 @@ type Raised struct {
 
 // Device is a device and its counters.
 type Device struct {
-	Cluster  string       `json:"cluster,omitempty"`
-	ID       string       `json:"id"`
-	Node     string       `json:"node,omitempty"`
-	Host     string       `json:"host,omitempty"`
-	Parent   string       `json:"parent,omitempty"`
-	Model    string       `json:"model,omitempty"`
-	PCI      string       `json:"pci,omitempty"`
-	Index    *int64       `json:"index,omitempty"`
-	Exporter string       `json:"exporter,omitempty"`
-	LastXID  *int64       `json:"last_xid,omitempty"`
-	XIDs     []XID        `json:"xids,omitempty"`
-	ECC      *float64     `json:"ecc,omitempty"`
-	Valued   bool         `json:"valued,omitempty"`
-	LogSince uint64       `json:"log_since,omitempty"` // from when on lines of the kernel log are read
-	Driver   string       `json:"driver,omitempty"`
-	Boot     string       `json:"boot,omitempty"` // the id of the node's boot
-	Health   *board.Saved `json:"health,omitempty"`
-	Reported string       `json:"reported,omitempty"` // what the last event about its health reported
+	Cluster  string   `json:"cluster,omitempty"`
+	ID       string   `json:"id"`
+	Node     string   `json:"node,omitempty"`
+	Host     string   `json:"host,omitempty"`
+	Parent   string   `json:"parent,omitempty"`
+	Model    string   `json:"model,omitempty"`
+	PCI      string   `json:"pci,omitempty"`
+	Index    *int64   `json:"index,omitempty"`
+	Exporter string   `json:"exporter,omitempty"`
+	LastXID  *int64   `json:"last_xid,omitempty"`
+	XIDs     []XID    `json:"xids,omitempty"`
+	ECC      *float64 `json:"ecc,omitempty"`
+	Resets   *float64 `json:"resets,omitempty"`
+	// Rises are counts by their metric, and the attribute that tells them apart.
+	Rises    map[string]float64 `json:"rises,omitempty"`
+	RAS      []RAS              `json:"ras,omitempty"`   // the last codes
+	Ports    []string           `json:"ports,omitempty"` // that had a link
+	Valued   bool               `json:"valued,omitempty"`
+	LogSince uint64             `json:"log_since,omitempty"` // from when on lines of the kernel log are read
+	Driver   string             `json:"driver,omitempty"`
+	Boot     string             `json:"boot,omitempty"` // the id of the node's boot
+	Health   *board.Saved       `json:"health,omitempty"`
+	Reported string             `json:"reported,omitempty"` // what the last event about its health reported
+}
+
+// RAS is an error code of AMD boards with its severity.
+type RAS struct {
+	Code     int    `json:"code"`
+	Severity string `json:"severity"`
 }
 
 // XID is the count of one code.
@@ -202,8 +216,15 @@ func (s *State) check() error {
 		if len(d.Reported) > maxReported {
 			return errors.New("a device has a report that is too long")
 		}
-		if d.ID == "" || len(d.XIDs) > devicerules.MaxXIDCodes {
-			return errors.New("a device has no id, or too many XIDs")
+		if d.ID == "" || len(d.XIDs) > devicerules.MaxXIDCodes || len(d.Rises) > maxRises ||
+			len(d.RAS) > 3*devicerules.MaxRASCodes || len(d.Ports) > devicerules.MaxPorts {
+			return errors.New("a device has no id, or too many XIDs, counts, codes or ports")
+		}
+		for j := range d.RAS {
+			bound(&d.RAS[j].Severity)
+		}
+		for j := range d.Ports {
+			bound(&d.Ports[j])
 		}
 	}
 	for i := range s.Nodes {

@@ -36,10 +36,26 @@ type Facts struct {
 	Owner                                  Owner
 }
 
-// Device is a physical GPU or a MIG instance.
+// Device is a physical GPU, or a part of one: a MIG instance, a partition, a tile.
 type Device struct {
 	ID    DeviceID
 	Facts Facts
+	Make  deviceid.Make // by ID
+}
+
+// Other reports whether the device is of another vendor than NVIDIA. One with an id of no
+// known form is taken for NVIDIA's.
+func (d *Device) Other() bool { return d.Make > deviceid.NVIDIA }
+
+// part is what a part of a board of this vendor is called.
+func (d *Device) part() string {
+	switch d.Make {
+	case deviceid.AMD:
+		return "partition"
+	case deviceid.IntelGPU:
+		return "tile"
+	}
+	return "MIG instance"
 }
 
 // About makes the device the subject of an event. Its owner is an attribute and no part
@@ -83,10 +99,13 @@ func (d *Device) String() string {
 	switch gpu := fmt.Sprintf("GPU %d%s", d.Facts.Index, at); {
 	case d.Facts.Index >= 0 && d.Facts.Parent == "":
 		return gpu + " (" + id + ")"
+	case d.Other() && d.Facts.Parent != "" && instance != "":
+		// The index is that of the part, and not of its board.
+		return d.part() + " " + instance + " of " + event.Clean(d.Facts.Parent) + at
 	case d.Facts.Index >= 0 && instance != "":
 		return "MIG instance " + instance + " of " + gpu + " (" + id + ")"
 	case d.Facts.Parent != "":
-		return "MIG instance " + id + at
+		return d.part() + " " + id + at
 	case !deviceid.HasGPU(id):
 		return "GPU " + id + at
 	}

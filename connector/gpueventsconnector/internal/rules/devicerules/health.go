@@ -35,8 +35,10 @@ func healthReads() (all []rule.Input) {
 		all = append(all, r.Reads...)
 	}
 	all = append(all, board.Counters[:]...)
+	all = append(all, board.Resets[:]...)
 	all = append(all, rule.Input{Metric: &names.GPUNodeInfo})
 	all = append(all, ExporterDown.Reads...)
+	all = append(all, RASErrors.Reads...)
 	return append(all, XID.Reads...)
 }
 
@@ -94,7 +96,7 @@ func DescribeHealth(d *subject.Device, v *board.Verdict, ev *event.Event) {
 	}
 	what := " is " + stateWords[v.State]
 	if len(reasons) > 0 {
-		what += " (" + strings.Join(reasons, ", ") + "). " + advice(v, d.Facts.Owner.Pod != "")
+		what += " (" + strings.Join(reasons, ", ") + "). " + advice(v, d)
 		d.DescribeWhole(ev, what)
 	} else {
 		d.Describe(ev, what)
@@ -138,10 +140,14 @@ func putFigures(attrs pcommon.Map, reasons []board.Active) {
 
 // advice is the action in words. A board that works keeps its work: what ends that waits
 // until the board is free.
-func advice(v *board.Verdict, owned bool) string {
+func advice(v *board.Verdict, d *subject.Device) string {
 	s := v.Action.Sentence()
-	if owned && v.State != health.Failed && v.Action.NeedsFreeBoard() {
-		return strings.TrimSuffix(s, ".") + ", when it is free."
+	if d.Other() && v.Action == health.ContactSupport {
+		s = "Collect the kernel log and contact the vendor's support."
+	}
+	const free = "when it is free."
+	if d.Facts.Owner.Pod != "" && !strings.HasSuffix(s, free) && v.State != health.Failed && v.Action.NeedsFreeBoard() {
+		return strings.TrimSuffix(s, ".") + ", " + free
 	}
 	return s
 }

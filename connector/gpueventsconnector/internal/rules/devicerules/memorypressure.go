@@ -60,7 +60,9 @@ var MemoryPressure = Rule{
 		high, critical, hysteresis := s.Number("high"), s.Number("critical"), s.Number("hysteresis")
 		return []Condition{{
 			Spec: twoLevels(s), Undivided: true,
-			Judge: func(r Readings) condition.Verdict { return above(memoryInUse(r), high, critical, hysteresis) },
+			Judge: func(_ *subject.Device, r Readings) condition.Verdict {
+				return above(memoryInUse(r), high, critical, hysteresis)
+			},
 			Describe: func(d *subject.Device, r Readings, ev *event.Event) {
 				v := memoryInUse(r)
 				d.Describe(ev, fmt.Sprintf(": %.1f %% of its memory is in use", v*100)+limit(ev.Level, high*100, critical*100, " %"))

@@ -29,7 +29,7 @@ type Rule struct {
 type Condition struct {
 	condition.Spec
 	Part  string // last part of the event key, of a rule with several conditions; or empty
-	Judge func(Readings) condition.Verdict
+	Judge func(*subject.Device, Readings) condition.Verdict
 	// Describe completes an event with its sentence and its attributes.
 	Describe func(*subject.Device, Readings, *event.Event)
 	// Undivided is whether the condition is that of a GPU without MIG instances: with
@@ -41,6 +41,7 @@ type Condition struct {
 type Readings struct {
 	Values []float64 // of all rules; NaN: absent
 	Index  []int     // in Values
+	Ports  *Ports    // of the device; nil: there are none
 }
 
 // At returns the i-th reading of the rule; NaN: there was none.
@@ -48,10 +49,10 @@ func (r Readings) At(i int) float64 { return r.Values[r.Index[i]] }
 
 // Conditions are the rules that are raised and cleared by readings. Their order is that
 // of the events of one time.
-var Conditions = []*Rule{&Temperature, &MemoryPressure, &Throttle, &RowRemapFailure, &RowRemapPending}
+var Conditions = []*Rule{&Temperature, &MemoryPressure, &Throttle, &RowRemapFailure, &RowRemapPending, &MemoryRepair, &LinkDown}
 
 // Notices are the rules that report what happened.
-var Notices = []*rule.Rule{&XID, &ECCUncorrected}
+var Notices = []*rule.Rule{&XID, &ECCUncorrected.Rule, &DeviceReset.Rule, &RASErrors}
 
 // flag is a rule about a metric of the device that is 0 or 1.
 type flag struct {
@@ -73,7 +74,7 @@ func (f flag) rule(docSeverity string) Rule {
 		Conditions: func(rule.Settings) []Condition {
 			return []Condition{{
 				Spec: condition.Once(f.severity),
-				Judge: func(r Readings) condition.Verdict {
+				Judge: func(_ *subject.Device, r Readings) condition.Verdict {
 					if v := r.At(0); math.IsNaN(v) || v < 0 {
 						return condition.Verdict{}
 					}

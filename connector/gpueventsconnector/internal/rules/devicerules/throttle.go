@@ -18,7 +18,10 @@ import (
 
 // throttleReasons are those with which the hardware protects itself. hw_slowdown alone
 // does not state from what.
-var throttleReasons = []string{names.ThrottleHWThermal, names.ThrottleSWThermal, names.ThrottleHWPowerBrake}
+var throttleReasons = []string{
+	names.ThrottleHWThermal, names.ThrottleSWThermal, names.ThrottleHWPowerBrake,
+	names.ThrottleProchot, names.ThrottleVRThermal, names.ThrottleMemoryThermal,
+}
 
 // Throttle is gpu.throttle.
 var Throttle = Rule{
@@ -30,7 +33,7 @@ var Throttle = Rule{
 			rule.Duration("clear_for", twoMinutes, 0, rule.MaxFor),
 		},
 		Doc: rule.Doc{
-			Raised:  "hw_thermal, sw_thermal or hw_power_brake, one after the other or together, `for` 2m",
+			Raised:  "hw_thermal, sw_thermal, hw_power_brake, prochot, vr_thermal or memory_thermal, one after the other or together, `for` 2m",
 			Cleared: "none of them `clear_for` 2m", Severity: "WARN", Key: perDevice,
 		},
 	},
@@ -39,7 +42,7 @@ var Throttle = Rule{
 			Spec: condition.Spec{
 				Levels: []condition.Level{{For: s.Duration("for"), Severity: plog.SeverityNumberWarn}}, ClearFor: s.Duration("clear_for"),
 			},
-			Judge: func(r Readings) (v condition.Verdict) {
+			Judge: func(_ *subject.Device, r Readings) (v condition.Verdict) {
 				for i := range throttleReasons {
 					switch value := r.At(i); {
 					case value > 0:

@@ -213,10 +213,10 @@ func AskDetails(q *ask.Questions, staleAfter time.Duration, s queries.Selector) 
 // missing are the checks that lack their inputs, of all that fit a model.
 func (d *Details) missing(id inventory.Place, model string) (missing []string, all int) {
 	missing = []string{}
-	kind, metrics := health.KindOf(model), names.HealthMetrics()
+	kind, metrics := health.KindOf(id.Name, model), names.HealthMetrics()
 	for _, r := range names.HealthReasons() {
 		judged := r.Judged(func(metric string) bool { return d.inputs[id][metrics[metric]] })
-		if !r.Check() || !judged && kind&r.Of != r.Of {
+		if !r.Fits(kind, judged) {
 			continue
 		}
 		all++
