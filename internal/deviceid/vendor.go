@@ -10,43 +10,36 @@ type Make uint8
 
 // The makes.
 const (
-	Unknown Make = iota
-	NVIDIA
-	AMD
-	Gaudi
-	IntelGPU
+	MakeUnknown Make = iota
+	MakeNVIDIA
+	MakeAMD
+	MakeGaudi
+	MakeIntelGPU
 )
 
-// What follows "GPU-", and the beginnings of other ids.
-const (
-	ofIntel    = "PCI-"
-	ofGaudi    = "GAUDI-"
-	ofSerial   = "serial-"
-	ofUniqueID = 16 // hexadecimal digits
-)
+// uniqueDigits are those of the id of a board of AMD.
+const uniqueDigits = 16
 
 // MakeOf returns the make of a device, or of the device that it is a part of, by the form
-// of its id; Unknown where no vendor has ids of that form.
+// of its id; MakeUnknown where no vendor has ids of that form.
 func MakeOf(id string) Make {
-	if i := strings.IndexAny(id, "/:"); i >= 0 && !strings.HasPrefix(id, ofIntel) {
+	if i := strings.IndexAny(id, "/:"); i >= 0 && !strings.HasPrefix(id, pciPrefix) {
 		id = id[:i] // a part, or a replica
 	}
 	switch {
-	case strings.HasPrefix(id, ofGaudi):
-		return Gaudi
-	case strings.HasPrefix(id, ofIntel):
-		return IntelGPU
+	case strings.HasPrefix(id, gaudiPrefix):
+		return MakeGaudi
+	case strings.HasPrefix(id, pciPrefix):
+		return MakeIntelGPU
 	case strings.HasPrefix(id, migPrefix):
-		return NVIDIA
+		return MakeNVIDIA
 	}
 	rest, gpu := strings.CutPrefix(id, gpuPrefix)
 	switch {
-	case !gpu:
-		return Unknown
-	case strings.HasPrefix(rest, ofSerial), len(rest) == ofUniqueID && strings.Trim(rest, "0123456789abcdefABCDEF") == "":
-		return AMD
-	case strings.Count(rest, "-") == 4:
-		return NVIDIA
+	case strings.HasPrefix(id, serialPrefix), gpu && len(rest) == uniqueDigits && UniqueID(rest) != 0:
+		return MakeAMD
+	case gpu && strings.Count(rest, "-") == 4:
+		return MakeNVIDIA
 	}
-	return Unknown
+	return MakeUnknown
 }

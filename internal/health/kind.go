@@ -66,11 +66,11 @@ func words(list string) map[string]bool {
 // without a fabric.
 func KindOf(id, model string) Kind {
 	switch deviceid.MakeOf(id) {
-	case deviceid.AMD:
+	case deviceid.MakeAMD:
 		return amd
-	case deviceid.Gaudi:
+	case deviceid.MakeGaudi:
 		return gaudi
-	case deviceid.IntelGPU:
+	case deviceid.MakeIntelGPU:
 		return intel
 	}
 	is := nvidia | RemapsRows | NVLink

@@ -282,6 +282,23 @@ func (b *Board) Set(name string, active bool, at pcommon.Timestamp) {
 	b.active.raise(place, at, f)
 }
 
+// RAS takes a fatal error code of an AMD board, and the action that it asks for.
+func (b *Board) RAS(code int, action health.Action, at pcommon.Timestamp) {
+	a := b.active.raise(rasPlace, at, Finding{Action: action})
+	a.Codes = addCode(a.Codes, code)
+}
+
+// endedBy is the evidence that ends a fatal error, by the action that it asks for.
+func endedBy(a health.Action) Evidence {
+	switch {
+	case a <= health.DrainAndReset:
+		return Reset | Boot | Person
+	case a <= health.RebootNode:
+		return Boot | Person
+	}
+	return Person
+}
+
 // Fault takes a code that Repeats, under the owner that the board has. An empty owner is
 // not known, and no other one.
 func (b *Board) Fault(code int, owner string, at pcommon.Timestamp) {

@@ -81,20 +81,3 @@ var (
 // Resets are the input that counts resets of a device: its second reading is by how much it
 // rose.
 var Resets = [...]rule.Input{{Metric: &names.GPUDeviceResets, Rise: true, Most: rule.MostCount}}
-
-// RAS takes a fatal error code of an AMD board, and the action that it asks for.
-func (b *Board) RAS(code int, action health.Action, at pcommon.Timestamp) {
-	a := b.active.raise(rasPlace, at, Finding{Action: action})
-	a.Codes = addCode(a.Codes, code)
-}
-
-// endedBy is the evidence that ends a fatal error, by the action that it asks for.
-func endedBy(a health.Action) Evidence {
-	switch {
-	case a <= health.DrainAndReset:
-		return Reset | Boot | Person
-	case a <= health.RebootNode:
-		return Boot | Person
-	}
-	return Person
-}

@@ -34,7 +34,7 @@ func (e *Engine) Save() *state.State {
 	}
 	for _, d := range e.devices.all {
 		saved := saveDevice(d)
-		e.devices.saveSeries(d, &saved)
+		saveSeries(e.devices, d, &saved)
 		if e.devices.logged {
 			saved.LogSince = uint64(d.log.since)
 		}
@@ -108,7 +108,7 @@ func saveDevice(d *device) state.Device {
 }
 
 // saveSeries saves what a restart must not forget of counts, codes and ports.
-func (s *devices) saveSeries(d *device, to *state.Device) {
+func saveSeries(s *devices, d *device, to *state.Device) {
 	for i := range s.counted {
 		if c := &d.counted[i]; c.Count.Known { // what is pending counts again
 			v := max(0, c.Count.Value-float64(c.Notice.Pending))
@@ -129,7 +129,8 @@ func (s *devices) saveSeries(d *device, to *state.Device) {
 	to.Ports = slices.Clone(d.ports.Seen)
 }
 
-func (s *devices) restoreSeries(d *device, from *state.Device) {
+// restoreSeries restores it.
+func restoreSeries(s *devices, d *device, from *state.Device) {
 	for i := range s.counted {
 		if v := *countOf(from, s.counted[i].Event); v != nil {
 			d.counted[i].Count = condition.Counter{Known: true, Value: *v}
@@ -222,7 +223,7 @@ func (e *Engine) restoreDevice(s *state.Device) {
 		}
 	}
 	e.devices.boards.restore(d, s)
-	e.devices.restoreSeries(d, s)
+	restoreSeries(e.devices, d, s)
 }
 
 func (e *Engine) restoreNode(s *state.Node) {

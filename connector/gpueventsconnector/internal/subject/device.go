@@ -45,14 +45,14 @@ type Device struct {
 
 // Other reports whether the device is of another vendor than NVIDIA. One with an id of no
 // known form is taken for NVIDIA's.
-func (d *Device) Other() bool { return d.Make > deviceid.NVIDIA }
+func (d *Device) Other() bool { return d.Make > deviceid.MakeNVIDIA }
 
 // part is what a part of a board of this vendor is called.
 func (d *Device) part() string {
 	switch d.Make {
-	case deviceid.AMD:
+	case deviceid.MakeAMD:
 		return "partition"
-	case deviceid.IntelGPU:
+	case deviceid.MakeIntelGPU:
 		return "tile"
 	}
 	return "MIG instance"

@@ -57,7 +57,7 @@ var Temperature = Rule{
 	Conditions: func(s rule.Settings) []Condition {
 		return []Condition{
 			temperature(s, 0, func(d *subject.Device) (high, critical float64) {
-				if d.Make == deviceid.AMD {
+				if d.Make == deviceid.MakeAMD {
 					return s.Number("amd_high"), s.Number("amd_critical")
 				}
 				return s.Number("high"), s.Number("critical")

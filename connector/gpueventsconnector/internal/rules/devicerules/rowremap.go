@@ -9,6 +9,13 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
+// RowRemapFailure is gpu.row_remap.failure.
+var RowRemapFailure = flag{
+	event: names.EventRowRemapFailure, metric: &names.GPURowRemapFailure, severity: plog.SeverityNumberError,
+	on:  "could not remap a broken memory row: the board has to be replaced",
+	off: "no longer reports that remapping a memory row failed",
+}.rule("ERROR")
+
 // RowRemapPending is gpu.row_remap.pending.
 var RowRemapPending = flag{
 	event: "gpu.row_remap.pending", metric: &names.GPURowRemapPending, severity: plog.SeverityNumberWarn,
