@@ -48,6 +48,8 @@ var started = map[string][]string{
 	"inference.yaml":                 {"kubernetes/inference/world_test.go"},
 	"inference-gateways.yaml":        {"kubernetes/inference/world_test.go"},
 	"host.yaml":                      {"e2e/host_test.go"},
+	"vendors.yaml":                   {"e2e/vendors_test.go"},
+	"vendors-standalone.yaml":        {"e2e/vendors_test.go"},
 	"bring-your-own-collector.yaml":  {"e2e/bringyourown_test.go"},
 	"bring-your-own-pipeline.yaml":   {"e2e/bringyourown_test.go"},
 	"bring-your-own-prometheus.yaml": {"e2e/bringyourown_test.go"},
@@ -305,7 +307,7 @@ func TestPrometheusLabelsAreTheAllowList(t *testing.T) {
 	for _, name := range []string{
 		"k8s_cluster_name", "k8s_node_name", "k8s_namespace_name", "k8s_pod_name", "k8s_container_name", "service_name",
 		"host_name", "server_address", "server_port", "hw_id", "hw_parent", "hw_type", "hw_model",
-		"gpu_index", "gpu_mig_profile", "gpu_mig_instance_id", // and those of the points:
+		"gpu_index", "gpu_mig_profile", "gpu_mig_instance_id", "gpu_partition_id", "gpu_partition_profile", // and those of the points:
 		"hw_gpu_task", "hw_sensor_location", "gpu_pipe", "gpu_clock_domain", "gpu_power_limit_kind", "gpu_throttle_reason",
 		"network_io_direction", "gpu_io_link", "gpu_nvlink_error_type", "error_type", "gpu_xid_code", "gpu_xid_derived",
 		"gpu_health_watch", "gpu_health_state", "gpu_pod_state", "gpu_device_state", "xid", "window_size_in_ms",

@@ -67,7 +67,7 @@ func TestUnitIsVerified(t *testing.T) {
 // What the environment file may set is what the configurations read, and every
 // file that it names is one of ours.
 func TestEnvironmentFile(t *testing.T) {
-	configurations := read(t, "config", "standalone.yaml") + read(t, "config", "webhooks.yaml") +
+	configurations := read(t, "config", "standalone.yaml") + read(t, "config", "webhooks.yaml") + read(t, "config", "vendors-standalone.yaml") +
 		read(t, "docs", "examples", "systemd", "slurm-node.yaml") + read(t, "docs", "examples", "systemd", "slurm-central.yaml")
 	unit := read(t, "docs", "examples", "systemd", "otelcol-gpu.service")
 	variables := regexp.MustCompile(`(?m)^#?([A-Z_]+)=(.*)$`).FindAllStringSubmatch(read(t, "docs", "examples", "systemd", "otelcol-gpu.env"), -1)
