@@ -30,6 +30,10 @@ var lacks = map[string]string{
 	"gpu_store":      "nothing of it is stored, and the console does not show it",
 }
 
+// instead are receivers that may stand in the place of dcgm: the machine has GPUs of
+// another vendor.
+var instead = []string{"amd_gpu", "gaudi", "intel_gpu"}
+
 // NotifyConfigSnapshot warns of components of ours that are configured and in no
 // pipeline, as where an overlay replaced a list of them. The Collector does not even
 // make those, so that they cannot report it themselves: only an extension sees the
@@ -51,6 +55,7 @@ func unused(conf *confmap.Conf) (out []configured) {
 		return nil
 	}
 	used := map[configured]bool{}
+	others := false // a receiver of instead is used
 	pipelines, _ := conf.Get("service::pipelines").(map[string]any)
 	for _, p := range pipelines {
 		pipeline, _ := p.(map[string]any)
@@ -58,6 +63,8 @@ func unused(conf *confmap.Conf) (out []configured) {
 			ids, _ := list.([]any)
 			for _, id := range ids {
 				used[configured{class, fmt.Sprint(id)}] = true
+				kind, _, _ := strings.Cut(fmt.Sprint(id), "/")
+				others = others || slices.Contains(instead, kind)
 			}
 		}
 	}
@@ -66,7 +73,7 @@ func unused(conf *confmap.Conf) (out []configured) {
 		for _, id := range slices.Sorted(maps.Keys(defined)) {
 			kind, _, _ := strings.Cut(id, "/")
 			in := used[configured{class, id}] || class == "connectors" && used[configured{"exporters", id}]
-			if lacks[kind] != "" && !in {
+			if lacks[kind] != "" && !in && (kind != "dcgm" || !others) {
 				out = append(out, configured{class, id})
 			}
 		}

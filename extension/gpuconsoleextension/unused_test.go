@@ -48,3 +48,16 @@ service:
 	require.NoError(t, c.NotifyConfigSnapshot(t.Context(), extensioncapabilities.NewConfigSnapshot(confmap.New(), nil)))
 	require.NoError(t, c.NotifyConfigSnapshot(t.Context(), extensioncapabilities.NewConfigSnapshot(nil, nil)))
 }
+
+// On a machine with GPUs of another vendor dcgm is in no pipeline, and nothing is missing.
+func TestAReceiverInThePlaceOfDCGM(t *testing.T) {
+	for receiver, want := range map[string][]configured{
+		"amd_gpu/sysfs": nil, "gaudi": nil, "intel_gpu": nil, "otlp": {{"receivers", "dcgm"}},
+	} {
+		conf := confmap.NewFromStringMap(map[string]any{
+			"receivers": map[string]any{"dcgm": nil, receiver: nil},
+			"service":   map[string]any{"pipelines": map[string]any{"metrics": map[string]any{"receivers": []any{receiver}}}},
+		})
+		assert.Equal(t, want, unused(conf), receiver)
+	}
+}
