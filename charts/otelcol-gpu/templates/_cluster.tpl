@@ -54,13 +54,15 @@ dcgm-exporter.enabled: the namespace {{ .Release.Namespace }} enforces the pod s
 {{- end }}
 {{- end -}}
 
-{{/* Names of DaemonSets of a dcgm-exporter that are not this release's. */}}
+{{/* Names of DaemonSets of the exporter of a .vendor that are not this release's. */}}
 {{- define "otelcol-gpu.exporters" -}}
+{{- $vendor := .vendor }}
+{{- $root := .root }}
 {{- range dig "items" list (lookup "apps/v1" "DaemonSet" "" "") }}
 {{- $labels := default dict .spec.template.metadata.labels }}
-{{- $own := and (eq .metadata.namespace $.Release.Namespace) (eq (dig "app.kubernetes.io/instance" "" $labels) $.Release.Name) }}
-{{- $text := printf "%s %s %s" (dig "app" "" $labels) (dig "app.kubernetes.io/name" "" $labels) (dig "k8s-app" "" $labels) }}
-{{- if and (contains "dcgm-exporter" $text) (not $own) }}
+{{- $own := and (eq .metadata.namespace $root.Release.Namespace) (eq (dig "app.kubernetes.io/instance" "" $labels) $root.Release.Name) }}
+{{- $text := printf "%s;%s;%s" (dig "app" "" $labels) (dig "app.kubernetes.io/name" "" $labels) (dig "k8s-app" "" $labels) }}
+{{- if and (regexMatch $vendor.exporter $text) (not $own) }}
 {{ .metadata.namespace }}/{{ .metadata.name }}
 {{- end }}
 {{- end }}
@@ -68,7 +70,7 @@ dcgm-exporter.enabled: the namespace {{ .Release.Namespace }} enforces the pod s
 
 {{- define "otelcol-gpu.obstacles.exporter" -}}
 {{- if index .Values "dcgm-exporter" "enabled" }}
-{{- with include "otelcol-gpu.exporters" . | trim }}
+{{- with include "otelcol-gpu.exporters" (dict "root" . "vendor" (dict "exporter" "dcgm-exporter")) | trim }}
 dcgm-exporter.enabled: there is a dcgm-exporter already ({{ splitList "\n" . | join ", " }}), and two on one GPU disturb each other's profiling. Set dcgm-exporter.enabled to false; it is found by its labels
 {{- end }}
 {{- end }}
@@ -79,10 +81,11 @@ dcgm-exporter.enabled: there is a dcgm-exporter already ({{ splitList "\n" . | j
 {{- $nodes := dig "items" list (lookup "v1" "Node" "" "") -}}
 {{- if $nodes -}}
 {{- $found := 0 -}}
+{{- $terms := include "otelcol-gpu.nodeTerms" $ | fromJsonArray -}}
 {{- range $nodes -}}
 {{- $labels := dig "metadata" "labels" dict . -}}
-{{- $matches := not $.Values.agent.nodeSelectorTerms -}}
-{{- range $.Values.agent.nodeSelectorTerms -}}
+{{- $matches := not $terms -}}
+{{- range $terms -}}
 {{- if and (hasKey $labels .key) (or (not .values) (has (get $labels .key) .values)) -}}{{- $matches = true -}}{{- end -}}
 {{- end -}}
 {{- if $matches -}}{{- $found = add1 $found -}}{{- end -}}

@@ -34,46 +34,13 @@ lists and does not merge them, so what config/ has in it is read there.
 [{{ join ", " $names }}]
 {{- end -}}
 
-{{/* The dcgm receiver: how often, which names, which exporter. */}}
-{{- define "otelcol-gpu.dcgm" -}}
-{{- with .Values.dcgmExporter -}}
-collection_interval: {{ $.Values.collectionInterval }}
-names: {{ $.Values.names }}
-unmapped: {{ $.Values.unmapped }}
-exporter_interval: {{ include "otelcol-gpu.exporterInterval" $ }}
-cluster_name: "${env:K8S_CLUSTER_NAME}"
-{{- if .url }}
-endpoints: [{{ .url | quote }}]
-node_name: "${env:K8S_NODE_NAME}"
-kubernetes: null
-{{- else }}
-{{- if eq $.Values.mode "standalone" }}
-endpoints: []
-{{- end }}
-kubernetes:
-  {{- ($.Files.Get "files/agent.yaml" | fromYaml).receivers.dcgm.kubernetes | toYaml | nindent 2 }}
-  port: {{ .port }}
-  {{- with .namespaces }}
-  namespaces: {{ toJson . }}
-  {{- end }}
-  {{- with .labelSelector }}
-  label_selector: {{ . | quote }}
-  {{- end }}
-{{- end }}
-{{- with .scrape }}
-scrape:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- end }}
-{{- end -}}
-
 {{- define "otelcol-gpu.allocation" -}}
 {{- if eq .Values.mode "standalone" }}
 {{ (.Files.Get "files/agent.yaml" | fromYaml).receivers.gpu_allocation | toYaml }}
 {{- end }}
-dra: {enabled: {{ .Values.dra.enabled }}}
-{{- with .Values.resourceNames }}
-resource_names: {{ toJson . }}
+{{ include "otelcol-gpu.devices" (dict "root" .) }}
+{{- if eq (include "otelcol-gpu.hasVendors" .) "true" }}
+sysfs_root: {{ .Values.agent.sysfsRoot | quote }}
 {{- end }}
 {{- with .Values.sharing }}
 sharing: {{ toJson . }}
@@ -118,7 +85,7 @@ events:
 expected_pods: kubernetes
 auth_type: "${env:K8S_AUTH_TYPE:-serviceAccount}"
 cluster_name: "${env:K8S_CLUSTER_NAME}"
-initial_interval: {{ $.Values.collectionInterval }}
+initial_interval: {{ include "otelcol-gpu.longestInterval" $ }}s
 staleness: {{ default "0s" .staleness }}
 warmup: {{ .warmup }}
 reconnect_grace: {{ .reconnect_grace }}
@@ -128,12 +95,9 @@ idle_for: {{ .idle_for }}
 service_ttl: {{ include "otelcol-gpu.serviceTTL" $ }}
 max_pods: {{ .max_pods | int64 }}
 max_services: {{ .max_services | int64 }}
-dra: {enabled: {{ $.Values.dra.enabled }}}
+{{ include "otelcol-gpu.devices" (dict "root" $ "classes" true) }}
 {{- with .namespaces }}
 namespaces: {{ toJson . }}
-{{- end }}
-{{- with $.Values.resourceNames }}
-resource_names: {{ toJson . }}
 {{- end }}
 {{- end }}
 {{- end -}}

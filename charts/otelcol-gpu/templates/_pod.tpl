@@ -115,7 +115,12 @@ kubelet's folder and write into the node's; nothing else of root's is needed.
 {{- if eq (include "otelcol-gpu.agentIsRoot" .) "true" -}}
 runAsUser: 0
 runAsGroup: 0
+{{- if .Values.agent.amd.partitionAccess }}
+# The kernel shows a partition's node of the KFD to who may open its device.
+privileged: true
+{{- else }}
 allowPrivilegeEscalation: false
+{{- end }}
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 seccompProfile: {type: RuntimeDefault}
@@ -143,11 +148,11 @@ runAsGroup: 10001
 {{- end -}}
 
 {{- define "otelcol-gpu.nodeAffinity" -}}
-{{- if .Values.agent.nodeSelectorTerms }}
+{{- with include "otelcol-gpu.nodeTerms" . | fromJsonArray }}
 nodeAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
     nodeSelectorTerms:
-      {{- range .Values.agent.nodeSelectorTerms }}
+      {{- range . }}
       - matchExpressions:
           {{- if .values }}
           - {key: {{ .key | quote }}, operator: In, values: {{ toJson .values }}}

@@ -116,6 +116,7 @@ gateway.store.url: it is set, and the engine is {{ .engine }}. Set gateway.store
 {{- if and $v.cost.prices $v.cost.pricesSecret }}
 cost.pricesSecret: cost.prices is set too, and prices come from one of them. Leave one empty
 {{- end }}
+{{- include "otelcol-gpu.contradictions.vendors" . }}
 {{- include "otelcol-gpu.contradictions.applications" . }}
 {{- include "otelcol-gpu.contradictions.labels" . }}
 {{- include "otelcol-gpu.contradictions.webhooks" . }}
@@ -208,11 +209,11 @@ webhooks.controlSecret: there is no receiver to test. Add webhooks.receivers or 
 
 {{/* Durations that are shorter than what they wait for. */}}
 {{- define "otelcol-gpu.contradictions.times" -}}
-{{- $interval := include "otelcol-gpu.seconds" .Values.collectionInterval | int -}}
+{{- $interval := include "otelcol-gpu.longestInterval" . | int -}}
 {{- with .Values.thresholds.summary }}
 {{- $staleness := include "otelcol-gpu.seconds" .staleness | int }}
 {{- if and .staleness (lt $staleness (mul 2 $interval | int)) }}
-thresholds.summary.staleness: {{ .staleness }} is below two collection intervals of {{ $.Values.collectionInterval }}: one late scrape would make pods missing. Raise it to {{ div (mul 5 $interval) 2 }}s, or leave it empty
+thresholds.summary.staleness: {{ .staleness }} is below two collection intervals of {{ $interval }}s: one late scrape would make pods missing. Raise it to {{ div (mul 5 $interval) 2 }}s, or leave it empty
 {{- end }}
 {{- $least := max (include "otelcol-gpu.seconds" .warmup | int) $staleness (div (mul 5 $interval) 2) 45 | int }}
 {{- if and .service_ttl (le (include "otelcol-gpu.seconds" .service_ttl | int) $least) }}
@@ -222,12 +223,7 @@ thresholds.summary.service_ttl: {{ .service_ttl }} is not above {{ $least }}s, t
 {{- $events := .Values.thresholds.events }}
 {{- $lost := dig "gpu.node.lost" "lost_after" "" $events }}
 {{- if and $lost (lt (include "otelcol-gpu.seconds" $lost | int) (max 30 (mul 2 $interval) | int)) }}
-thresholds.events.gpu.node.lost.lost_after: {{ $lost }} is below two collection intervals of {{ $.Values.collectionInterval }} or 30s: nodes would be lost between scrapes. Raise it, or leave it empty
-{{- end }}
-{{- $exporter := include "otelcol-gpu.exporterInterval" . }}
-{{- $seconds := include "otelcol-gpu.seconds" $exporter | int }}
-{{- if or (lt $seconds 1) (gt $seconds 300) }}
-{{ ternary "dcgm-exporter.collectInterval" "dcgmExporter.interval" (index .Values "dcgm-exporter" "enabled") }}: {{ $exporter }} is not between 1s and 5m. Set it to what the exporter's --collect-interval is
+thresholds.events.gpu.node.lost.lost_after: {{ $lost }} is below two collection intervals of {{ $interval }}s or 30s: nodes would be lost between scrapes. Raise it, or leave it empty
 {{- end }}
 {{- /* An absent one has the connector's default, which the connector compares. */}}
 {{- range $pair := list

@@ -22,7 +22,10 @@ that would be sent to strangers.
 {{- end }}
 {{- end }}
 {{- end }}
-{{- $urls := dict "exporter.url" $v.exporter.url "rawGateway.remoteWrite.url" $v.rawGateway.remoteWrite.url "dcgmExporter.url" $v.dcgmExporter.url -}}
+{{- $urls := dict "exporter.url" $v.exporter.url "rawGateway.remoteWrite.url" $v.rawGateway.remoteWrite.url -}}
+{{- range $_, $vendor := .Files.Get "vendors.yaml" | fromYaml }}
+{{- $_ := set $urls (printf "%s.url" $vendor.values) (index $v $vendor.values).url }}
+{{- end }}
 {{- range $name, $to := $v.gateway.prometheusRemoteWrite }}
 {{- $_ := set $urls (printf "gateway.prometheusRemoteWrite.%s.url" $name) $to.url }}
 {{- end }}
@@ -30,35 +33,42 @@ that would be sent to strangers.
 {{- range regexFindAll "[?&][^=&#]+=[^&#]+" (default "" $url) -1 }}
 {{- $parameter := regexFind "[^?&=]+" . }}
 {{- if and (eq (include "otelcol-gpu.soundsSecret" $parameter) "true") (not (contains "=${env:" .)) }}
-{{ $path }}: its parameter {{ $parameter }} would be in a ConfigMap, for everybody who may read those. {{ if eq $path "dcgmExporter.url" }}Write {{ $parameter }}=${env:NAME} with agent.extraEnv{{ else }}Send it as a header from a Secret: headers, {secret: NAME, key: KEY}{{ end }}
+{{ $path }}: its parameter {{ $parameter }} would be in a ConfigMap, for everybody who may read those. {{ if hasSuffix "Exporter.url" $path }}Write {{ $parameter }}=${env:NAME} with agent.extraEnv{{ else }}Send it as a header from a Secret: headers, {secret: NAME, key: KEY}{{ end }}
 {{- end }}
 {{- end }}
 {{- end }}
-{{- include "otelcol-gpu.plainSecrets" (dict "map" $v.dcgmExporter.scrape "path" "dcgmExporter.scrape" "name" "" "only" ".") }}
-{{- $scrape := default dict $v.dcgmExporter.scrape -}}
-{{- /* What the receiver would send to whoever labels a pod dcgm-exporter. It refuses the same. */}}
-{{- if and (not $v.dcgmExporter.url) (not $v.dcgmExporter.namespaces) }}
-{{- $remedy := "it would go to every pod of the node that calls itself dcgm-exporter, in any namespace. Name the exporter's namespace in dcgmExporter.namespaces, or set dcgmExporter.url" }}
-{{- range list "basic_auth" "authorization" "oauth2" "bearer_token" "bearer_token_file" }}
-{{- if get $scrape . }}
-dcgmExporter.scrape.{{ . }}: {{ $remedy }}
-{{- end }}
-{{- end }}
-{{- $tls := $scrape.tls_config }}
-{{- if and (kindIs "map" $tls) (or (get (default dict $tls) "cert") (get (default dict $tls) "cert_file")) }}
-dcgmExporter.scrape.tls_config (a client certificate): {{ $remedy }}
-{{- end }}
-{{- if kindIs "map" $scrape.http_headers }}
-{{- range $name, $header := $scrape.http_headers }}
-{{- if and (kindIs "map" $header) (or $header.secrets $header.files) }}
-dcgmExporter.scrape.http_headers.{{ $name }}: {{ $remedy }}
-{{- end }}
-{{- end }}
-{{- end }}
+{{- range $_, $vendor := .Files.Get "vendors.yaml" | fromYaml }}
+{{- include "otelcol-gpu.contradictions.scrape" (dict "exporter" (index $v $vendor.values) "path" $vendor.values "pods" $vendor.pods) }}
 {{- end }}
 {{- range $part := list "agent" "gateway" "rawGateway" "standalone" }}
 {{- /* Of any component: only what is a secret in all of them. */}}
 {{- include "otelcol-gpu.plainSecrets" (dict "map" (index $v $part).config "path" (printf "%s.config" $part) "name" "" "only" "(?i)^(proxy-)?(authorization|password|(bearer_)?token|client_secret|(x-)?api[-_]?key)$") }}
+{{- end }}
+{{- end -}}
+
+{{/* Of the scrapes of an .exporter, a block of values at .path, of which .pods are named. */}}
+{{- define "otelcol-gpu.contradictions.scrape" -}}
+{{- include "otelcol-gpu.plainSecrets" (dict "map" .exporter.scrape "path" (printf "%s.scrape" .path) "name" "" "only" ".") }}
+{{- $scrape := default dict .exporter.scrape -}}
+{{- /* What the receiver would send to whoever labels a pod as the exporter. It refuses the same. */}}
+{{- if and (not .exporter.url) (not .exporter.namespaces) }}
+{{- $remedy := printf "it would go to every pod of the node that calls itself %s, in any namespace. Name the exporter's namespace in %s.namespaces, or set %s.url" .pods .path .path }}
+{{- range list "basic_auth" "authorization" "oauth2" "bearer_token" "bearer_token_file" }}
+{{- if get $scrape . }}
+{{ $.path }}.scrape.{{ . }}: {{ $remedy }}
+{{- end }}
+{{- end }}
+{{- $tls := $scrape.tls_config }}
+{{- if and (kindIs "map" $tls) (or (get (default dict $tls) "cert") (get (default dict $tls) "cert_file")) }}
+{{ .path }}.scrape.tls_config (a client certificate): {{ $remedy }}
+{{- end }}
+{{- if kindIs "map" $scrape.http_headers }}
+{{- range $name, $header := $scrape.http_headers }}
+{{- if and (kindIs "map" $header) (or $header.secrets $header.files) }}
+{{ $.path }}.scrape.http_headers.{{ $name }}: {{ $remedy }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end -}}
 

@@ -15,16 +15,16 @@ What is computed from values: durations and secrets.
 {{- $total -}}
 {{- end -}}
 
-{{/* .value, or where it is empty .times collection intervals, and at least .least seconds. */}}
+{{/* .value, or where it is empty .times the longest interval between scrapes, and at least .least seconds. */}}
 {{- define "otelcol-gpu.atLeast" -}}
 {{- if .value -}}
 {{- .value -}}
 {{- else -}}
-{{- max .least (mul .times (include "otelcol-gpu.seconds" .root.Values.collectionInterval)) -}}s
+{{- max .least (mul .times (include "otelcol-gpu.longestInterval" .root)) -}}s
 {{- end -}}
 {{- end -}}
 
-{{/* How often the exporter reads its GPUs. */}}
+{{/* How often dcgm-exporter reads its GPUs. */}}
 {{- define "otelcol-gpu.exporterInterval" -}}
 {{- $own := index .Values "dcgm-exporter" -}}
 {{- if $own.enabled -}}{{ $own.collectInterval }}{{- else -}}{{ .Values.dcgmExporter.interval }}{{- end -}}

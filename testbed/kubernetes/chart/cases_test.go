@@ -183,6 +183,34 @@ cost:
 mode: standalone
 cost: {pricesSecret: prices, tenant: {from: [k8s.namespace.label.team]}, nodeLabels: [example.com/pool]}
 `},
+	{name: "vendors", started: true, values: `
+vendors: [nvidia, amd, gaudi, intel]
+networkPolicy: {egress: {enabled: true}}
+`},
+	{name: "vendors-without-nvidia", started: true, values: `
+vendors: [intel, gaudi]
+names: dcgm
+gaudiExporter: {namespaces: [habana-ai-operator], labelSelector: app=gaudi, port: 41612, interval: 6s}
+intelExporter: {port: 29998}
+agent: {podResources: {enabled: false}, stateHostPath: ""}
+`},
+	{name: "vendors-past-the-gateway", values: `
+vendors: [amd]
+rawGateway: {enabled: true, backend: {endpoint: "mimir.example.com:4317"}}
+resourceNames: [amd.com/gpu, amd.com/mi250x]
+amdExporter: {url: "https://${env:K8S_NODE_IP}:5000/metrics", scrape: {body_size_limit: 64MB}}
+agent: {nodeSelectorTerms: [{key: pool, values: [gpu]}], sysfsRoot: /host/sys}
+`},
+	{name: "partitions", apis: []string{"security.openshift.io/v1", "security.openshift.io/v1/SecurityContextConstraints"}, values: `
+vendors: [amd]
+openshift: {enabled: true}
+agent: {amd: {partitionAccess: true}}
+`},
+	{name: "vendors-in-one-pod", started: true, values: `
+mode: standalone
+vendors: [nvidia, amd, intel]
+amdExporter: {source: sysfs}
+`},
 	{name: "sharing", started: true, values: `
 sharing: [hami, volcano, koordinator, kai]
 `},

@@ -8,6 +8,10 @@ The agent's configuration: the files of its ConfigMap.
 {{- define "otelcol-gpu.agent.data" -}}
 agent.yaml: |
   {{- .Files.Get "files/agent.yaml" | nindent 2 }}
+{{- if eq (include "otelcol-gpu.hasVendors" .) "true" }}
+vendors.yaml: |
+  {{- .Files.Get "files/vendors.yaml" | nindent 2 }}
+{{- end }}
 {{- if eq (include "otelcol-gpu.raw" .) "true" }}
 agent-raw.yaml: |
   {{- .Files.Get "files/agent-raw.yaml" | nindent 2 }}
@@ -35,6 +39,7 @@ custom.yaml: |
 
 {{- define "otelcol-gpu.agent.files" -}}
 {{- $files := list "agent.yaml" -}}
+{{- if eq (include "otelcol-gpu.hasVendors" .) "true" -}}{{- $files = append $files "vendors.yaml" -}}{{- end -}}
 {{- if eq (include "otelcol-gpu.raw" .) "true" -}}{{- $files = append $files "agent-raw.yaml" -}}{{- end -}}
 {{- if .Values.agent.applications.enabled -}}{{- $files = append $files "applications.yaml" -}}{{- end -}}
 {{- if .Values.agent.inference.enabled -}}{{- $files = append $files "inference.yaml" -}}{{- end -}}
@@ -126,8 +131,7 @@ at the start alone: when it is replaced, the agent has to read it again. */}}
 {{- $token := eq (include "otelcol-gpu.agent.hasToken" .) "true" -}}
 {{- $authority := eq (include "otelcol-gpu.agent.hasAuthority" .) "true" -}}
 receivers:
-  dcgm:
-    {{- include "otelcol-gpu.dcgm" . | nindent 4 }}
+  {{- include "otelcol-gpu.receivers" . | nindent 2 }}
   gpu_allocation:
     {{- include "otelcol-gpu.allocation" . | nindent 4 }}
 {{- $labels := include "otelcol-gpu.cost.labels" . }}

@@ -25,10 +25,12 @@ otlp_http{{ $suffix }}:
 
 {{- define "otelcol-gpu.agent.pipelines" -}}
 {{- $http := eq (include "otelcol-gpu.agent.overHTTP" .) "true" }}
-{{- if or $http (not .Values.agent.podResources.enabled) }}
+{{- $kubelet := .Values.agent.podResources.enabled }}
+{{- $vendors := eq (include "otelcol-gpu.hasVendors" .) "true" }}
+{{- if or $http $vendors (not $kubelet) }}
 metrics:
-  {{- if not .Values.agent.podResources.enabled }}
-  receivers: {{ include "otelcol-gpu.list" (dict "root" . "file" "agent.yaml" "pipeline" "metrics" "key" "receivers" "without" (list "gpu_allocation")) }}
+  {{- if or $vendors (not $kubelet) }}
+  receivers: {{ include "otelcol-gpu.metricsReceivers" (dict "root" . "file" "agent.yaml" "without" (ternary list (list "gpu_allocation") $kubelet)) }}
   {{- end }}
   {{- if $http }}
   exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "agent.yaml" "pipeline" "metrics" "key" "exporters" "add" (list "otlp_http") "without" (list "otlp_grpc")) }}

@@ -87,8 +87,13 @@ from:
 {{- end }}
 {{- end -}}
 
-{{/* The exporter of the node: in any namespace, or on the host's network. */}}
+{{/* The exporters of the node: in any namespace, or on the host's network. */}}
 {{- define "otelcol-gpu.policy.exporter" -}}
 - ports:
-    - {protocol: TCP, port: {{ .Values.dcgmExporter.port }}}
+    {{- range include "otelcol-gpu.vendors" . | fromJsonArray }}
+    {{- $port := (index $.Values .values).port }}
+    {{- range ternary (list $port) .ports (gt (int $port) 0) }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+    {{- end }}
 {{- end -}}

@@ -24,8 +24,7 @@ custom.yaml: |
 {{- with include "otelcol-gpu.cost.labels" . -}}{{- $_ := set $agent.k8s_attributes.extract "labels" (fromJsonArray .) -}}{{- end -}}
 {{- $kubelet := .Values.agent.podResources.enabled -}}
 receivers:
-  dcgm:
-    {{- include "otelcol-gpu.dcgm" . | nindent 4 }}
+  {{- include "otelcol-gpu.receivers" . | nindent 2 }}
   {{- if $kubelet }}
   gpu_allocation:
     optional: false
@@ -66,7 +65,7 @@ service:
               prometheus: {host: "${env:K8S_POD_IP}", port: 8888}
   pipelines:
     metrics:
-      receivers: {{ include "otelcol-gpu.list" (dict "root" . "file" "standalone.yaml" "pipeline" "metrics" "key" "receivers" "without" (ternary list (list "gpu_allocation") $kubelet)) }}
+      receivers: {{ include "otelcol-gpu.metricsReceivers" (dict "root" . "file" "standalone.yaml" "without" (ternary list (list "gpu_allocation") $kubelet)) }}
       processors: [memory_limiter, gpu_pod, k8s_attributes, transform/service, gpu_pod/ends, gpu_summary]
       exporters: {{ include "otelcol-gpu.list" (dict "root" . "file" "standalone.yaml" "pipeline" "metrics" "key" "exporters" "add" (ternary (list "best_effort/otlp") list (not (empty .Values.gateway.otlp)))) }}
     {{- include "otelcol-gpu.outputs" (dict "root" . "file" "standalone.yaml") | nindent 4 }}
