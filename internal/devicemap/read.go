@@ -89,6 +89,10 @@ func (t *Target) readLoose(s *Series, v float64) {
 		}
 		return
 	}
+	if t.vendor.OnlyDevices && !s.family.dropped {
+		t.page.refused[NoDevice]++
+		return
+	}
 	if t.opts.AsIs {
 		t.page.loose = append(t.page.loose, rawPoint{s, v, true})
 	}

@@ -158,7 +158,7 @@ func TestSeveralRows(t *testing.T) {
 		"a little more": {
 			[][]string{{"m_used", b, "210"}}, []string{"hw.gpu.memory.usage 215040", "hw.gpu.memory.limit 204800", "hw.gpu.memory.utilization 1"}, "",
 		},
-		"means beside what they are of": {[][]string{{"m_replays", b, "src=mean", "9"}, {"m_replays", b, "src=own", "4"}}, []string{"gpu.pcie.replays 4"}, ""},
+		"means beside what they are of": {[][]string{{"m_replays", b, "src=mean", "9"}, {"m_replays", b, "src=own", "4"}}, []string{"gpu.pcie.replays 4"}, "dropped 1"},
 		"sums over devices":             {[][]string{{"m_replays", "serial=all", "9"}, {"m_replays", b, "4"}}, []string{"gpu.pcie.replays 4"}, "dropped 1"},
 		"failed readings":               {[][]string{{"m_watts", b, "0"}, {"m_replays", b, "0"}, {"m_port_up", b, "port=1", "0"}, {"m_new", b, "0"}, {"m_celsius", b, "9"}}, []string{"hw.temperature 9"}, "no_sensor 4"},
 	} {

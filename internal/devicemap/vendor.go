@@ -50,6 +50,9 @@ type Vendor struct {
 	// although the exporter types it counter. nil: none do.
 	Falls func(family string) bool
 
+	// OnlyDevices refuses rows that name no device as no_device, those of unknown families
+	// included: everything that the exporter prints of the vendor is about a device.
+	OnlyDevices bool
 	// Counted are fields without a device: how many devices, parts instead of their board,
 	// the exporter has.
 	Counted []devicetable.ID

@@ -39,3 +39,12 @@ func TestClassifyEverySpelling(t *testing.T) {
 	assert.True(t, Exported("exported_pod"))
 	assert.False(t, Exported("pod"))
 }
+
+func TestGaudi(t *testing.T) {
+	for key, want := range map[string]Label{
+		"Serial": Field, "driver": Field, "fit": Field, "UUID": Scrape, "id": Index, "device": Device,
+		"pod_name": Pod, "pod_namespace": Namespace, "pod": Scrape, "namespace": Scrape, "port": Other, "job": Scrape,
+	} {
+		assert.Equal(t, want, Gaudi(key), key)
+	}
+}

@@ -13,6 +13,8 @@ func Gaudi(key string) Label {
 		return Scrape // neither is needed: not the identity, and one part of the firmware
 	case "Serial", "driver", "fit":
 		return Field
+	case "pod", "namespace", "container", "pod_uid", "exported_pod", "exported_namespace", "exported_container", "exported_pod_uid":
+		return Scrape // the exporter's own, from a scraper: it prints pod_name and pod_namespace
 	default:
 		return Classify(key)
 	}

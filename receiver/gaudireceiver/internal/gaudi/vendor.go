@@ -24,7 +24,7 @@ var Table = devicetable.New(devicetable.Table{Fields: fields, Series: series, De
 var Vendor = devicemap.Vendor{
 	Name: "gaudi", HwVendor: names.HwVendorIntel, System: "the Gaudi metric exporter", Devices: "devices",
 	Prefixes:    []string{"habanalabs_", "accelerator_"},
-	EmptyIsDown: true,
+	EmptyIsDown: true, OnlyDevices: true,
 
 	Table:    Table,
 	Memory:   devicemap.Memory{Used: from(MemoryUsed), Total: from(MemoryTotal), Free: from(MemoryFree), Bounded: true},
