@@ -96,7 +96,7 @@ func (r *Reading) Read(attrs pcommon.Map) {
 				r.strip = r.strip || Consumed(key)
 			}
 		case pcommon.ValueTypeSlice:
-			if key == names.ExporterHolders {
+			if isList(key) {
 				r.List, r.strip = value.Slice(), true
 			}
 			r.strip = r.strip || Consumed(key)
@@ -105,6 +105,9 @@ func (r *Reading) Read(attrs pcommon.Map) {
 		}
 	}
 }
+
+// isList reports whether an attribute is an exporter's list of several owners, of any receiver.
+func isList(key string) bool { return key == names.ExporterHolders || key == names.DeviceHolders }
 
 // Shared reports whether the exporter lists several owners.
 func (r *Reading) Shared() bool { return r.List != (pcommon.Slice{}) }
@@ -137,7 +140,7 @@ func (j *Join) See(r *Reading, now time.Time) bool {
 
 // Identify returns who owns the device: the owner named in k8s.* already; else that of
 // gpu.allocation; else, where that cannot be joined to the device, the one that the
-// exporter's labels name.
+// exporter's labels name, unless they name it on more devices than it was given.
 func (j *Join) Identify(r *Reading, now time.Time) (owner.Owner, Source, *ownership.Fact) {
 	if r.Named.Pod != "" {
 		return r.Named, SourceResource, nil
@@ -147,8 +150,13 @@ func (j *Join) Identify(r *Reading, now time.Time) (owner.Owner, Source, *owners
 		return f.Owner, from, f
 	}
 	who, from := r.ByLabels(j.Policy)
-	if from == SourceNone && j.Memory.Unjoined(r.Device.Node, now) {
+	switch {
+	case from == SourceNone && j.Memory.Unjoined(r.Device.Node, now):
 		from = SourceUnresolved
+	case from == SourceLabels:
+		if who = j.Memory.Believed(&r.Device, who, now); who.IsZero() {
+			from = SourceUnresolved
+		}
 	}
 	return who, from, f
 }
@@ -168,7 +176,7 @@ func (r *Reading) Write(attrs pcommon.Map, who owner.Owner, from Source, p Polic
 	}
 	if r.strip {
 		attrs.RemoveIf(func(key string, _ pcommon.Value) bool {
-			return key == names.ExporterHolders || Consumed(key)
+			return isList(key) || Consumed(key)
 		})
 	}
 	if !from.Owned() {

@@ -152,3 +152,46 @@ func (t *listed) contradicts(label owner.Owner) bool {
 	}
 	return true
 }
+
+// doubted are the owners that the exporter's labels name on more devices of AMD without a
+// fact than the kubelet has given them: which of the labels is wrong cannot be known, as after
+// the end of a pod, or where several containers have devices and the exporter knows one of
+// them. An owner without container is the pod as a whole.
+func (j *joiner) doubted(v *view) map[owner.Owner]bool {
+	given, anyContainer := map[owner.Owner]int{}, map[owner.Owner]bool{}
+	counts := false
+	for _, t := range j.node.listed {
+		if !t.counted || v.joined[t.Device] != "" {
+			continue
+		}
+		counts = true
+		for _, c := range t.claims {
+			given[c.owner.Whole()]++
+			if c.owner.Container != "" {
+				given[c.owner]++
+			} else {
+				anyContainer[c.owner] = true
+			}
+		}
+	}
+	if !counts {
+		return nil
+	}
+	named := map[owner.Owner]int{}
+	for _, s := range j.seen {
+		if s.Label.Pod == "" || s.Node.Name == "" || v.facts[s.ID] != nil || deviceid.MakeOf(s.ID) != deviceid.MakeAMD || !j.all.fresh(&s.last, j.now) {
+			continue
+		}
+		named[s.Label.Whole()]++
+		if s.Label.Container != "" {
+			named[s.Label]++
+		}
+	}
+	out := map[owner.Owner]bool{}
+	for who, n := range named {
+		if n > given[who] && (who.Container == "" || !anyContainer[who.Whole()]) {
+			out[who] = true
+		}
+	}
+	return out
+}

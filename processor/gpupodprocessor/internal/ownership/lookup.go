@@ -109,6 +109,27 @@ func (m *Memory) Unjoined(node Node, now time.Time) bool {
 	return v.unjoined && !v.expired(now)
 }
 
+// Believed is what remains of the owner that the exporter's labels name on a device of AMD,
+// after a comparison with how many devices of the node the kubelet has given to its
+// containers: the owner, its pod alone, or none.
+func (m *Memory) Believed(d *Device, label owner.Owner, now time.Time) owner.Owner {
+	n := m.nodes.get(d.Node.id())
+	if n == nil {
+		return label
+	}
+	v := n.view.Load()
+	if len(v.doubted) == 0 || v.expired(now) || v.parts && now.Sub(v.arrived) < Together || deviceid.MakeOf(d.ID) != deviceid.MakeAMD {
+		return label
+	}
+	switch pod := label.Whole(); {
+	case v.doubted[pod]:
+		return owner.Owner{}
+	case v.doubted[label]:
+		return pod
+	}
+	return label
+}
+
 // Resolve gives the points that are joined to a device its hw.id, and returns the ids
 // of the devices that they had before.
 func (m *Memory) Resolve(all []Allocation) (former map[string]bool) {

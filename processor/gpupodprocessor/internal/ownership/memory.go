@@ -69,6 +69,7 @@ type view struct {
 	previous map[string]*Fact  // of the snapshot before
 	joined   map[string]string // unresolved device -> hw.id
 	unjoined bool
+	doubted  map[owner.Owner]bool // see joiner.doubted
 
 	at           pcommon.Timestamp
 	pods         map[owner.Owner]*Devices // by pod; nil where they are not wanted, or cut

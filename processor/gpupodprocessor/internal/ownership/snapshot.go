@@ -23,6 +23,7 @@ const maxClaims = 1024
 type listed struct {
 	deviceid.Hint
 	resolved        bool
+	counted         bool // AMD's: the exporter names owners of each partition
 	parent, profile string
 	claims          []claim
 	all             map[claim]struct{} // the claims, once they are many
@@ -34,6 +35,8 @@ func newListed(hint deviceid.Hint, resolved bool, attrs pcommon.Map) *listed {
 		parent:   strings.Clone(points.Str(attrs, names.HwParent)),
 		profile:  strings.Clone(points.Str(attrs, names.GPUMIGProfile)),
 	}
+	resource := points.Str(attrs, names.K8sResourceName)
+	l.counted = !resolved && (strings.HasPrefix(resource, "amd.com/") || resource == "gpu.amd.com")
 	l.Device, l.Index, l.Instance = strings.Clone(hint.Device), strings.Clone(hint.Index), strings.Clone(hint.Instance)
 	l.MIGUUID = strings.Clone(hint.MIGUUID)
 	if uuid := points.Str(attrs, names.GPUMIGUUID); uuid != "" {
@@ -125,6 +128,9 @@ func (n *node) build(j *joiner, at Newest, fresh time.Duration, pods bool) *view
 		}
 	}
 	v.parents(n.listed)
+	if v.unjoined && !n.cut {
+		v.doubted = j.doubted(v)
+	}
 	if pods && !n.cut {
 		v.pods = v.podDevices(n.listed)
 		for pod, d := range v.pods {
