@@ -67,7 +67,7 @@ func meanOf(rows map[string]devicemap.Reading) (mean float64, known bool) {
 	for _, x := range rows {
 		mean += x.V
 	}
-	return mean / float64(len(rows)), len(rows) > 0
+	return mean / max(float64(len(rows)), 1), len(rows) > 0
 }
 
 // renameClocks gives the rows of exporters before 1.4.2 the texts of later ones.
@@ -124,7 +124,7 @@ func settleMemory(d *devicemap.Device, b *board, parts []*devicemap.Device) {
 			return
 		}
 	}
-	if whole > 0 {
+	if whole > 0 && greatest > 0 {
 		d.Set(TotalVRAM, whole)
 	}
 }

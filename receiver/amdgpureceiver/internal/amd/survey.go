@@ -96,7 +96,10 @@ func (b *board) note(i *identity) {
 	if i.compute != "" && (b.compute == "" || b.compute == "spx") {
 		b.compute = i.compute
 	}
-	b.nameless = b.nameless || i.part == ""
+	if i.part == "" {
+		b.nameless = true
+		return
+	}
 	b.numbers[[2]string{i.part, i.index}] = true
 	if index, seen := b.indexes[i.part]; !seen || i.index < index {
 		b.indexes[i.part] = i.index
