@@ -24,8 +24,18 @@ func (h *owner) empty() bool {
 }
 
 func (h *owner) same(o *owner) bool {
-	return h.pod == o.pod && h.namespace == o.namespace && h.container == o.container &&
-		h.label(names.ExporterVGPU) == o.label(names.ExporterVGPU) && h.label("hpc_job") == o.label("hpc_job") && h.label("job_id") == o.label("job_id")
+	if h.pod != o.pod || h.namespace != o.namespace || h.container != o.container {
+		return false
+	}
+	if len(h.more) == 0 && len(o.more) == 0 {
+		return true
+	}
+	for _, key := range [...]string{names.ExporterVGPU, "hpc_job", "job_id"} {
+		if h.label(key) != o.label(key) {
+			return false
+		}
+	}
+	return true
 }
 
 // merge adds the labels of another row of the same owner.
