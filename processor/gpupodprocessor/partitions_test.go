@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 )
 
 const amdBoard = "GPU-e3a9c1d200000001"
@@ -123,6 +124,34 @@ func TestPartitionedBoardHasNoOwner(t *testing.T) {
 	got := ownersIn(b, telemetry(100, amdBoard, "k8s.node.name=n1 namespace=ml pod=a container=main")+telemetry(100, amdBoard+"/0", "k8s.node.name=n1 hw.parent="+amdBoard))
 	require.Empty(t, strings.Trim(got[amdBoard], "-/"))
 	require.Equal(t, "ml/a/main", got[amdBoard+"/0"])
+}
+
+// A tile has no owner, which its GPU has, and it is not counted as without attribution.
+func TestTilesOfAWholeGPU(t *testing.T) {
+	const gpu = "PCI-n1@0000:3a:00.0"
+	for name, listed := range map[string]string{
+		"owned":  "ml/a/main 1 k8s.resource.name=gpu.intel.com/xe gpu.allocation.resolved=true hw.id=" + gpu,
+		"free":   "- 0 k8s.resource.name=gpu.intel.com/xe gpu.allocation.resolved=true hw.id=" + gpu,
+		"shared": "ml/a/main 0.5 k8s.resource.name=gpu.intel.com/xe gpu.allocation.resolved=true gpu.sharing=time_slicing hw.id=" + gpu + "::1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, noService)
+			b.feed(parse(snapshot(100, listed)))
+			got := ownersIn(b, telemetry(100, gpu+"/0", "k8s.node.name=n1 hw.parent="+gpu))
+			require.Empty(t, strings.Trim(got[gpu+"/0"], "-/"))
+			_, devices := b.p.counts()
+			require.Equal(t, 1, devices[identity.SourceBoard])
+		})
+	}
+}
+
+// Without gpu.allocation, the exporter's labels are on the GPU. That it has tiles is no reason to
+// ignore them, as it is for a GPU in MIG mode.
+func TestTilesWithoutAllocation(t *testing.T) {
+	const gpu = "PCI-n1@0000:3a:00.0"
+	b := start(t, noService)
+	page := telemetry(100, gpu, "namespace=ml pod=a container=main") + telemetry(100, gpu+"/0", "hw.parent="+gpu)
+	require.Equal(t, map[string]string{gpu: "ml/a/main", gpu + "/0": ""}, ownersIn(b, page))
 }
 
 // The list of owners of a shared device has one name in dcgm, and another in the other receivers.

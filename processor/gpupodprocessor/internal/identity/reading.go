@@ -151,6 +151,8 @@ func (j *Join) Identify(r *Reading, now time.Time) (owner.Owner, Source, *owners
 	}
 	who, from := r.ByLabels(j.Policy)
 	switch {
+	case from == SourceNone && j.Memory.OfWhole(r.Device.ID, now):
+		from = SourceBoard
 	case from == SourceNone && j.Memory.Unjoined(r.Device.Node, now):
 		from = SourceUnresolved
 	case from == SourceLabels:

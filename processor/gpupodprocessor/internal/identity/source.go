@@ -23,13 +23,14 @@ const (
 	SourceMIGParent                  // its instances have owners, it has none
 	SourceContested                  // gpu.allocation: several own it whole, which is impossible
 	SourceExpired                    // gpu.allocation is too old
+	SourceBoard                      // the board that it is part of is owned or free as a whole
 	SourceUnresolved                 // an allocation of its node is joined to no device
 	SourceCount
 )
 
 var sourceNames = [SourceCount]string{
 	"none", "incomplete", "shared", "exporter_labels", "resource", "pod_resources", "dra", "replica",
-	"free", "mig_parent", "contested", "expired", "unresolved",
+	"free", "mig_parent", "contested", "expired", "board", "unresolved",
 }
 
 // String is the value of the attribute source.

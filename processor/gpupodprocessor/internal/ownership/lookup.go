@@ -49,7 +49,8 @@ func (m *Memory) device(id string, now time.Time) *Fact {
 	if found != unknown && found.State != Free {
 		return found
 	}
-	if s := m.seen.get(id); s != nil && m.seen.fresh(&s.lastChild, now) {
+	// The tiles of a GPU of Intel are given with it.
+	if s := m.seen.get(id); s != nil && m.seen.fresh(&s.lastChild, now) && deviceid.MakeOf(id) != deviceid.MakeIntelGPU {
 		return migParent
 	}
 	if found == unknown && stale {
@@ -107,6 +108,20 @@ func (m *Memory) Unjoined(node Node, now time.Time) bool {
 	}
 	v := n.view.Load()
 	return v.unjoined && !v.expired(now)
+}
+
+// OfWhole reports whether a device is a tile of a GPU of Intel, which device plugins give as a
+// whole, and that the newest snapshot has.
+func (m *Memory) OfWhole(id string, now time.Time) bool {
+	parent := deviceid.Parent(id)
+	if parent == "" || deviceid.MakeOf(id) != deviceid.MakeIntelGPU {
+		return false
+	}
+	switch m.Lookup(parent, now).State {
+	case Owned, Free, Shared:
+		return true
+	}
+	return false
 }
 
 // Believed is what remains of the owner that the exporter's labels name on a device of AMD,
