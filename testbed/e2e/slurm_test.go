@@ -34,6 +34,11 @@ DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-11111111-1111-1111-1111-111111111111",dev
 DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="GPU-22222222-2222-2222-2222-222222222222",device="nvidia1",modelName="H100",Hostname="gpu-7"} 0
 `
 
+// The same of AMD's exporter.
+const slurmPageAMD = `# TYPE gpu_gfx_activity gauge
+gpu_gfx_activity{gpu_id="0",gpu_uuid="c3ff74a1-0000-1000-8088-426fc31c9eaf",card_series="AMD Instinct MI300X",hostname="gpu-8",job_id="4712",job_user="ada",job_partition="batch"} 64
+`
+
 // The two configurations of docs/install.md for nodes without Kubernetes: over
 // TLS and with the token the node's devices arrive, with the job where the
 // exporter names one and without an owner where it does not.
@@ -91,6 +96,17 @@ func TestSlurmNodesWithoutKubernetes(t *testing.T) {
 	require.Len(t, free, 1)
 	assert.Empty(t, collector.Label(free[0], "hpc_job"))
 	assert.Empty(t, families["gpu_service_utilization_ratio"].GetMetric(), "a job is no service")
+
+	// A node with AMD's boards, by a file more: the job is under the same label.
+	amd := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, slurmPageAMD) }))
+	start(t, m{"receivers": m{"amd_gpu": m{"collection_interval": "1s"}}}, []string{
+		"AMD_EXPORTER_ENDPOINT=" + amd + "/metrics", "NODE_NAME=gpu-8", "CLUSTER_NAME=hpc",
+		"GATEWAY_ENDPOINT=" + endpoint, "GATEWAY_CA_FILE=" + filepath.Join(credentials, "tls.crt"), "GATEWAY_TOKEN=" + token,
+	}, slurm("slurm-node.yaml"), slurm("slurm-node-amd.yaml"))
+	eventually(t, central, "the job of AMD's exporter", func(f map[string]*dto.MetricFamily) bool {
+		job := find(f["hw_gpu_utilization_ratio"], "hpc_job", "4712", "k8s_node_name", "gpu-8")
+		return len(job) == 1 && collector.Label(job[0], "hw_id") == "GPU-c388426fc31c9eaf"
+	})
 }
 
 func slurm(name string) string { return filepath.Join(root, "docs", "examples", "systemd", name) }
