@@ -37,7 +37,7 @@ test-full: ## everything else: control plane, chart, chaos, attacks, delivery, l
 	@scripts/test full
 
 # The suites, one target each; what they are is in scripts/suite.
-.PHONY: image-check test-unit test-race test-mixin test-e2e test-store test-console test-report test-image test-chaos test-delivery test-inference test-health test-cost test-hostile test-model test-page test-live test-browser test-kubernetes test-chart
+.PHONY: image-check test-unit test-race test-mixin test-e2e test-store test-console test-report test-image test-chaos test-delivery test-inference test-health test-vendors test-cost test-hostile test-model test-page test-live test-browser test-kubernetes test-chart
 test-unit: tools ## unit, component and corpus tests of the components and the testbed
 	@scripts/suite unit testbed rules report
 test-race: tools ## unit, component and corpus tests with the race detector
@@ -74,6 +74,8 @@ test-inference: requirements ## the same requests on the pages of all inference 
 	@scripts/suite inference
 test-health: build ## every reason against a board raised and cleared, end to end; last: reasons N, scripts N, wrong N
 	@scripts/suite health
+test-vendors: requirements ## simulated pages of AMD, Gaudi and Intel against what is true; last: pages N, differences N, wrong owners N (PAGES=n, default 10000; SEED=n)
+	@scripts/suite vendors
 test-cost: build ## a day of a simulated fleet, and random histories of the accounts of gpu_cost; last: histories N, violations N (HISTORIES=n, default 10000)
 	@scripts/suite cost
 test-hostile: build ## attacks on the binaries with the shipped configurations; last: attacks N, succeeded N (ONLY=expression)
@@ -84,7 +86,7 @@ test-kubernetes: build tools kubernetes kubernetes-clients keda ## the whole sui
 	@scripts/suite kubernetes chart
 test-chart: build tools kubernetes kubernetes-clients ## the chart: both majors of Helm, the API server, the real binary, a day and a newcomer on a control plane
 	@scripts/suite chart
-export EVALUATIONS SEED SETS EVENTS RECEIVERS ONLY HISTORIES
+export EVALUATIONS SEED SETS EVENTS RECEIVERS ONLY HISTORIES PAGES
 
 .PHONY: chaos
 chaos: build ## a fleet in which everything breaks, and judges that know the truth (DURATION=1h, default 10m; SEED=n; ONLY=kinds)

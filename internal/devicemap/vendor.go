@@ -75,6 +75,10 @@ type Vendor struct {
 	// names.DeviceHolders.
 	Holders string
 
+	// HeldWhole: a board is given away as a whole. The labels of an owner on the rows of its
+	// parts repeat the board's, and are not the parts' own.
+	HeldWhole bool
+
 	// Label classifies a label by its key, whatever its spelling.
 	Label func(key string) exporterlabels.Label
 	// AbsentText reports whether the text of a label, which is not empty, stands for no

@@ -98,7 +98,7 @@ func (d *demo) run(ctx context.Context) error {
 	if d.exporter == "" {
 		simulate := d.simulate
 		if d.vendor != "" {
-			simulate = d.simulateVendor
+			simulate = func() (func(), error) { return simulateVendor(d) }
 		}
 		stop, err := simulate()
 		if err != nil {
@@ -137,7 +137,7 @@ func (d *demo) startCollector() (*collector.Collector, error) {
 	overlays := []map[string]any{}
 	switch {
 	case d.vendor != "":
-		overlays = append(overlays, d.vendorOverlay())
+		overlays = append(overlays, vendorOverlay(d))
 	case d.exporter == "":
 		o.Configs = append(o.Configs, filepath.Join(d.root, "config", "inference-standalone.yaml"), filepath.Join(d.root, "config", "demo.yaml"))
 		o.Env = append(o.Env, "KUBELETS="+d.kubelets)
@@ -187,7 +187,7 @@ func (d *demo) introduce(c *collector.Collector) {
 	case d.exporter != "":
 		d.print("scraping the exporter that you named; a device without pod labels has no owner")
 	case d.vendor != "":
-		d.introduceVendor()
+		introduceVendor(d)
 	default:
 		d.print("simulated fleet: 4 nodes with exporter and kubelet, 18 GPUs: %s", strings.Join(d.targets, " "))
 		d.print("  inference engines: vLLM in the pods of llama, TGI in whisper's, and a picker before llama: the second row of cards of a service, and gpuctl services -o wide")

@@ -26,7 +26,7 @@ var receiverTypes = map[string]struct{ name, interval string }{
 }
 
 // simulateVendor serves the fleet of gpusim's demo of a vendor.
-func (d *demo) simulateVendor() (stop func(), err error) {
+func simulateVendor(d *demo) (stop func(), err error) {
 	cfg, err := vendors.Demo(d.vendor, d.times.XID, d.times.Down, d.times.DownFor)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (d *demo) simulateVendor() (stop func(), err error) {
 		d.nodes = append(d.nodes, node)
 		d.targets = append(d.targets, server.URL(node))
 	}
-	if err := started(d.serveVendorKubelets(fleet)); err != nil {
+	if err := started(serveVendorKubelets(d, fleet)); err != nil {
 		return nil, err
 	}
 	d.sink = webhook.NewSink(time.Now)
@@ -73,7 +73,7 @@ func (d *demo) simulateVendor() (stop func(), err error) {
 
 // serveVendorKubelets serves each node's pod-resources API, and writes the part of its
 // sysfs that its ids are resolved with.
-func (d *demo) serveVendorKubelets(fleet *vendors.Fleet) (stop func(), err error) {
+func serveVendorKubelets(d *demo, fleet *vendors.Fleet) (stop func(), err error) {
 	if d.kubelets, err = os.MkdirTemp("", "kubelets"); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (d *demo) serveVendorKubelets(fleet *vendors.Fleet) (stop func(), err error
 
 // vendorOverlay is what config/demo.yaml is for NVIDIA's fleet: the simulated nodes as
 // targets, times short enough to watch, and the simulator's webhook sink.
-func (d *demo) vendorOverlay() map[string]any {
+func vendorOverlay(d *demo) map[string]any {
 	type m = map[string]any
 	kind := receiverTypes[d.vendor]
 	receivers := m{}
@@ -137,7 +137,7 @@ func (d *demo) vendorOverlay() map[string]any {
 }
 
 // introduceVendor describes the simulated fleet.
-func (d *demo) introduceVendor() {
+func introduceVendor(d *demo) {
 	d.print("simulated fleet of %s boards: %d nodes with exporter and kubelet: %s", d.vendor, len(d.nodes), strings.Join(d.targets, " "))
 	d.print("  truth and faults: http://localhost:%d/truth, POST /fault; webhooks that arrived: http://localhost:%d/received", d.sim.control, d.sim.sink)
 	d.print("  script: a board breaks at %s, the exporter of %s prints no devices from %s to %s",

@@ -96,6 +96,9 @@ func (n *Node) complete() error {
 		if n.Memory == "" {
 			n.Memory = "nps1"
 		}
+		if n.Guest && n.Compute != "spx" {
+			return errors.New("guest: a board that is passed to a virtual machine has no partitions")
+		}
 		return n.mode(n.Compute, n.Memory)
 	}
 	if n.Compute != "" || n.Memory != "" {

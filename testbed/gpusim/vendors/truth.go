@@ -37,7 +37,8 @@ type Device struct {
 	Profile   string   `json:"profile,omitempty"`
 	Whole     bool     `json:"whole"` // a physical device
 	Owners    []Owner  `json:"owners,omitempty"`
-	Labels    *Owner   `json:"labels,omitempty"` // the owner that the page names
+	Replicas  []int    `json:"replicas,omitempty"` // those of the owners, of a card that can be shared
+	Labels    *Owner   `json:"labels,omitempty"`   // the owner that the page names
 	Resource  string   `json:"resource,omitempty"`
 	KubeletID []string `json:"kubelet_ids,omitempty"`
 
@@ -136,7 +137,9 @@ func devices(h *host, s *state, now time.Time) []Device {
 		gaudiTruth(h, s, &all[0], now)
 	default:
 		intelTruth(h, s, all, now)
-		all[0].own(h, s, &s.parts[0])
+		if len(s.parts) > 1 { // tiles are held with their device
+			all[0].own(h, s, &s.parts[0])
+		}
 	}
 	return all
 }
@@ -166,6 +169,11 @@ func (d *Device) own(h *host, s *state, p *part) {
 	d.Resource, d.KubeletID = kubeletIDs(h, s, p)
 	for _, o := range p.owners {
 		d.Owners = append(d.Owners, Owner{o.Namespace, o.Name, o.Container})
+		for _, at := range o.places {
+			if h.Replicas > 1 && at.board == s.index {
+				d.Replicas = append(d.Replicas, at.replica)
+			}
+		}
 	}
 	if len(d.Owners) == 0 || h.NoPods || h.model.Vendor == Intel && h.Version == "2" {
 		return

@@ -41,6 +41,8 @@ func NewVendor(node, host string) *devicemap.Vendor {
 		PartID:   deviceid.Partition,
 		Part:     devicemap.PartAttributes{Number: names.GPUPartitionID},
 
+		HeldWhole: true, // the device plugin knows no tiles
+
 		Label:      classify,
 		AbsentText: absentText,
 		Facts:      map[string]devicemap.Fact{"hw_serial_number": devicemap.Serial, "hw_firmware_version": devicemap.Firmware},
