@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -149,6 +150,50 @@ func TestLimit(t *testing.T) {
 	s := Read("", files, time.Unix(1, 0))
 	assert.Len(t, slices.Collect(s.Devices()), MaxDevices)
 	assert.Equal(t, []Problem{{Limited, OfBoards, 1, "bus/pci/devices"}}, s.Problems)
+}
+
+// On random hosts, in all modes, on old and recent kernels, with and without privilege: no name
+// means another device than it is, and what is readable is resolved.
+func TestRandomHosts(t *testing.T) {
+	order := rand.New(rand.NewPCG(1, 2))
+	parts := map[string]int{"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4, "CPX": 8}
+	modes := slices.Sorted(maps.Keys(parts))
+	resolved := 0
+	for range 400 {
+		old, denied := order.IntN(2) == 0, order.IntN(4) == 0
+		var boards []sysfstest.Board
+		truth := map[string]string{}
+		numbers := order.Perm(8) // the order in which the driver found the boards
+		for i, at := range order.Perm(8) {
+			mode := modes[order.IntN(len(modes))]
+			b := cpx(fmt.Sprintf("%04x:%02x:00.0", order.IntN(2), 5+16*at), order.Uint64()|1, 128+8*i, 8*numbers[i])
+			b.Compute, b.Parts, b.Old = mode, parts[mode], old
+			boards = append(boards, b)
+			id := fmt.Sprintf("GPU-%016x", b.UniqueID)
+			truth[b.PCI] = id
+			for part := 1; part < b.Parts; part++ {
+				truth[fmt.Sprintf("amdgpu_xcp_%d", b.XCP+part-1)] = fmt.Sprintf("%s/%d", id, part)
+			}
+		}
+		tree := fstest.MapFS{}
+		for name, content := range sysfstest.Files(boards...) {
+			tree[name] = &fstest.MapFile{Data: []byte(content)}
+		}
+		var fsys fs.FS = tree
+		if denied {
+			fsys = sysfstest.Refusing{FS: tree, Path: fmt.Sprintf("nodes/%d/properties", 1+order.IntN(30)), Error: syscall.EPERM}
+		}
+		s := Read("", fsys, time.Unix(1, 0))
+		for name, want := range truth {
+			got := ids(s, name)[0]
+			if got == "-" && denied && len(s.Problems) > 0 {
+				continue
+			}
+			assert.Equal(t, want, got, name)
+			resolved++
+		}
+	}
+	assert.Greater(t, resolved, 9000)
 }
 
 // A container that shows class/drm alone has the boards by their cards.

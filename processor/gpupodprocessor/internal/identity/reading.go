@@ -156,7 +156,7 @@ func (j *Join) Identify(r *Reading, now time.Time) (owner.Owner, Source, *owners
 	case from == SourceNone && j.Memory.Unjoined(r.Device.Node, now):
 		from = SourceUnresolved
 	case from == SourceLabels:
-		if who = j.Memory.Believed(&r.Device, who, now); who.IsZero() {
+		if who = j.Memory.Checked(&r.Device, who, now); who.IsZero() {
 			from = SourceUnresolved
 		}
 	}

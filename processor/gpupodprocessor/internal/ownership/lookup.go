@@ -124,10 +124,10 @@ func (m *Memory) OfWhole(id string, now time.Time) bool {
 	return false
 }
 
-// Believed is what remains of the owner that the exporter's labels name on a device of AMD,
+// Checked is what remains of the owner that the exporter's labels name on a device of AMD,
 // after a comparison with how many devices of the node the kubelet has given to its
 // containers: the owner, its pod alone, or none.
-func (m *Memory) Believed(d *Device, label owner.Owner, now time.Time) owner.Owner {
+func (m *Memory) Checked(d *Device, label owner.Owner, now time.Time) owner.Owner {
 	n := m.nodes.get(d.Node.id())
 	if n == nil {
 		return label
