@@ -192,6 +192,8 @@ func ids(devices []consoleapi.Device) string {
 		switch {
 		case d.Index != nil && d.MIGInstance != nil:
 			all = append(all, name(*d.Index)+"/"+name(*d.MIGInstance))
+		case d.Index != nil && d.Partition != nil:
+			all = append(all, name(*d.Index)+"/"+name(*d.Partition))
 		case d.Index != nil:
 			all = append(all, name(*d.Index))
 		default:

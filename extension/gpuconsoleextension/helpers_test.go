@@ -86,7 +86,7 @@ func TestContractIsStrict(t *testing.T) {
 	const pod = `"pod":"chat-0","state":"missing","node":null,"exporter":"up","devices":[],"data_time":null,"data_age":null,"stale":true`
 	const values = `"utilization":null,"memory_used":null,"memory_total":null,"tensor":null,"sm":null,"dram":null,"fp16":null,"fp32":null,"power":null`
 	body := func(top, within, deep string) string {
-		return `{"freshness":{` + freshness + within + `},"pods":[{` + pod + `,"values":{` + values + deep + `},"coverage":{` + values + `}}],"total":1,"next":null` + top + `}`
+		return `{"freshness":{` + freshness + within + `},"pods":[{` + pod + `,"values":{` + values + deep + `},"not_measured":[],"coverage":{` + values + `}}],"total":1,"next":null` + top + `}`
 	}
 	require.NoError(t, validate(body("", "", "")))
 	for _, unknown := range []string{body(`,"more":1`, "", ""), body("", `,"more":1`, ""), body("", "", `,"more":1`)} {

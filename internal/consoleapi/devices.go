@@ -22,13 +22,17 @@ type Device struct {
 	ID                string      `json:"id"`
 	Parent            *string     `json:"parent"`
 	Index             *string     `json:"index"`
+	Vendor            *string     `json:"vendor"`
 	Model             *string     `json:"model"`
 	MIGProfile        *string     `json:"mig_profile"`
 	MIGInstance       *string     `json:"mig_instance"`
+	PartitionProfile  *string     `json:"partition_profile"` // of a partition, and of a board that has some
+	Partition         *string     `json:"partition"`         // number of a partition or a tile
 	State             DeviceState `json:"state"`
 	Holders           []Holder    `json:"holders"`
 	Idle              *bool       `json:"idle"`
 	Values            Values      `json:"values"`
+	NotMeasured       []string    `json:"not_measured"` // fields of Values that its vendor does not measure
 	Temperature       *float64    `json:"temperature"`
 	MemoryTemperature *float64    `json:"memory_temperature"`
 	PowerLimit        *float64    `json:"power_limit"`
@@ -167,7 +171,9 @@ type Pod struct {
 	Node     *string       `json:"node"`
 	Exporter ExporterState `json:"exporter"`
 	Values   Values        `json:"values"`
-	Coverage Coverages     `json:"coverage"`
-	Devices  []Device      `json:"devices"`
+	// NotMeasured are the fields of Values that the vendors of all its devices do not measure.
+	NotMeasured []string  `json:"not_measured"`
+	Coverage    Coverages `json:"coverage"`
+	Devices     []Device  `json:"devices"`
 	Told
 }

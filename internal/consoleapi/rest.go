@@ -51,6 +51,7 @@ type DeviceLine struct {
 	Index       *string `json:"index"`
 	MIGProfile  *string `json:"mig_profile"`
 	MIGInstance *string `json:"mig_instance"`
+	Partition   *string `json:"partition"`
 }
 
 // DeviceCharts are the six charts of devices.

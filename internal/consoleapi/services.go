@@ -15,6 +15,7 @@ type Service struct {
 	Partial        *bool          `json:"partial"`
 	MissingRatio   *float64       `json:"missing_ratio"`
 	Values         Values         `json:"values"`
+	NotMeasured    []string       `json:"not_measured"` // fields of Values that the vendors of all its devices do not measure
 	Coverage       Coverages      `json:"coverage"`
 	UtilizationMin *float64       `json:"utilization_min"`
 	UtilizationMax *float64       `json:"utilization_max"`

@@ -89,6 +89,8 @@ const (
 	Index         = "gpu_index"
 	MIGProfile    = "gpu_mig_profile"
 	MIGInstance   = "gpu_mig_instance_id"
+	Partition     = "gpu_partition_id"
+	PartitionMode = "gpu_partition_profile"
 	Task          = "hw_gpu_task"
 	Pipe          = "gpu_pipe"
 	Sensor        = "hw_sensor_location"

@@ -27,7 +27,7 @@ var deviceMetrics = []string{
 var (
 	serviceIdentity = by(Cluster, Namespace, Service)
 	deviceIdentity  = by(Cluster, Device)
-	identity        = by(Cluster, Node, Host, Address, Device, Parent, Model, Index, MIGProfile, MIGInstance, Namespace, Pod, Container, Service)
+	identity        = by(Cluster, Node, Host, Address, Device, Parent, Model, Index, MIGProfile, MIGInstance, Partition, PartitionMode, Namespace, Pod, Container, Service)
 )
 
 // rememberedStep is less than any store's lookback, so that timestamp() misses no

@@ -78,6 +78,7 @@ func readDeviceRange(ctx context.Context, r *reading, where Where, w Window) (*c
 		out.Devices = append(out.Devices, consoleapi.DeviceLine{
 			ID: d.ID.Name, Parent: optional.Text(model.LabelValue(d.Parent)), Index: optional.Text(d.Identity[queries.Index]),
 			MIGProfile: optional.Text(d.Identity[queries.MIGProfile]), MIGInstance: optional.Text(d.Identity[queries.MIGInstance]),
+			Partition: optional.Text(d.Identity[queries.Partition]),
 		})
 	}
 	if err := deviceLines(ctx, r.Questions, out, where.Cluster, g, queries.Smooth{Step: g.Step, Gap: r.options.gap()}); err != nil {

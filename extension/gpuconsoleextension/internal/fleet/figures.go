@@ -4,6 +4,7 @@
 package fleet // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -38,29 +39,43 @@ func figures(j *age.Judge, devices []*inventory.Device, shown map[*inventory.Dev
 
 // fields are the nine fields, and which devices should have them: activity is that
 // of instances where a device is split, replicas have their device's memory, and
-// power is the board's.
+// power is the board's. Not every vendor measures each.
 var fields = []struct {
+	name     string
 	of       func(*consoleapi.Values) **float64
 	coverage func(*consoleapi.Coverages) **consoleapi.Coverage
 	mean     bool
 	due      func(*inventory.Device) bool
+	measured func(*inventory.Device) bool
 }{
-	{func(v *consoleapi.Values) **float64 { return &v.Utilization }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.Utilization }, true, undivided},
-	{func(v *consoleapi.Values) **float64 { return &v.Tensor }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.Tensor }, true, undivided},
-	{func(v *consoleapi.Values) **float64 { return &v.SM }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.SM }, true, undivided},
-	{func(v *consoleapi.Values) **float64 { return &v.DRAM }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.DRAM }, true, undivided},
-	{func(v *consoleapi.Values) **float64 { return &v.FP16 }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.FP16 }, true, undivided},
-	{func(v *consoleapi.Values) **float64 { return &v.FP32 }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.FP32 }, true, undivided},
-	{func(v *consoleapi.Values) **float64 { return &v.MemoryUsed }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.MemoryUsed }, false, notReplica},
-	{func(v *consoleapi.Values) **float64 { return &v.MemoryTotal }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.MemoryTotal }, false, notReplica},
-	{func(v *consoleapi.Values) **float64 { return &v.Power }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.Power }, false, physical},
+	{"utilization", func(v *consoleapi.Values) **float64 { return &v.Utilization }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.Utilization }, true, undivided, always},
+	{"tensor", func(v *consoleapi.Values) **float64 { return &v.Tensor }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.Tensor }, true, undivided, (*inventory.Device).MeasuresPipes},
+	{"sm", func(v *consoleapi.Values) **float64 { return &v.SM }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.SM }, true, undivided, (*inventory.Device).MeasuresPipes},
+	{"dram", func(v *consoleapi.Values) **float64 { return &v.DRAM }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.DRAM }, true, undivided, (*inventory.Device).MeasuresPipes},
+	{"fp16", func(v *consoleapi.Values) **float64 { return &v.FP16 }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.FP16 }, true, undivided, (*inventory.Device).MeasuresPipes},
+	{"fp32", func(v *consoleapi.Values) **float64 { return &v.FP32 }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.FP32 }, true, undivided, (*inventory.Device).MeasuresPipes},
+	{"memory_used", func(v *consoleapi.Values) **float64 { return &v.MemoryUsed }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.MemoryUsed }, false, notReplica, always},
+	{"memory_total", func(v *consoleapi.Values) **float64 { return &v.MemoryTotal }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.MemoryTotal }, false, notReplica, always},
+	{"power", func(v *consoleapi.Values) **float64 { return &v.Power }, func(c *consoleapi.Coverages) **consoleapi.Coverage { return &c.Power }, false, physical, always},
 }
 
+func always(*inventory.Device) bool      { return true }
 func undivided(d *inventory.Device) bool { return !d.Split() }
 func physical(d *inventory.Device) bool  { return d.Parent == "" }
 func notReplica(d *inventory.Device) bool {
 	_, replica := deviceid.CutReplica(d.ID.Name)
 	return replica == ""
+}
+
+// notMeasured are the fields without a value that no vendor of the devices measures.
+func notMeasured(v *consoleapi.Values, devices []*inventory.Device) []string {
+	not := []string{}
+	for _, f := range fields {
+		if len(devices) > 0 && *f.of(v) == nil && !slices.ContainsFunc(devices, f.measured) {
+			not = append(not, f.name)
+		}
+	}
+	return not
 }
 
 // over folds the values of devices, the mean of ratios and the sum of amounts over
@@ -74,7 +89,7 @@ func over(all []measured) (values consoleapi.Values, coverage consoleapi.Coverag
 				sum += *v
 				c.Devices++
 			}
-			if v != nil || f.due(all[i].device) {
+			if v != nil || f.due(all[i].device) && f.measured(all[i].device) {
 				c.Of++
 			}
 		}
@@ -198,6 +213,7 @@ func (s *service) measure(j *age.Judge, busyFrom float64, devices []*inventory.D
 	}
 	sums, coverage := over(all)
 	s.Coverage = known(coverage)
+	s.NotMeasured = notMeasured(&s.Values, devices)
 	// What is silent has not lost its memory: the capacity is that of all devices.
 	if total := sums.MemoryTotal; total != nil && (s.Totals.MemoryTotal == nil || *total >= *s.Totals.MemoryTotal) {
 		s.Totals.MemoryTotal = total

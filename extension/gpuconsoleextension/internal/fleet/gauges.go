@@ -93,6 +93,7 @@ func show(ctx context.Context, q *ask.Questions, j *age.Judge, staleAfter time.D
 	for d, one := range shown {
 		slices.Sort(one.Throttle)
 		one.Throttle = slices.Compact(one.Throttle)
+		one.NotMeasured = notMeasured(&one.Values, []*inventory.Device{d})
 		shown[d] = one
 	}
 	return shown, nil
@@ -127,8 +128,10 @@ func selectDevices(devices []*inventory.Device) queries.Selector {
 func withoutGauges(j *age.Judge, d *inventory.Device, xids []consoleapi.XIDErrors) consoleapi.Device {
 	m := d.Identity
 	out := consoleapi.Device{
-		ID: d.ID.Name, Parent: optional.Text(model.LabelValue(d.Parent)), Index: optional.Text(m[queries.Index]), Model: optional.Text(m[queries.Model]),
+		ID: d.ID.Name, Parent: optional.Text(model.LabelValue(d.Parent)), Index: optional.Text(m[queries.Index]),
+		Vendor: optional.Text(model.LabelValue(d.Vendor())), Model: optional.Text(model.LabelValue(d.Model())),
 		MIGProfile: optional.Text(m[queries.MIGProfile]), MIGInstance: optional.Text(m[queries.MIGInstance]),
+		PartitionProfile: optional.Text(m[queries.PartitionMode]), Partition: optional.Text(m[queries.Partition]),
 		State: d.State, Idle: d.Idle, Throttle: []string{}, XIDErrors: xids, Reasons: []consoleapi.Reason{}, Told: d.ReportedAt(j, d.Seen),
 		Holders: slices.Clone(d.Owners),
 	}

@@ -159,6 +159,7 @@ func (p *Pods) Page(ctx context.Context, from, to int) ([]consoleapi.Pod, error)
 		if pod.Stale { // as they were, with their age
 			pod.Values = lastValues(one.devices, shown)
 		}
+		pod.NotMeasured = notMeasured(&pod.Values, one.devices)
 		out = append(out, pod)
 	}
 	return out, nil

@@ -326,3 +326,34 @@ test("it works under a path prefix", on("healthy", { prefix: "/a/gpu%20console" 
   await page.locator(".uplot").nth(3).waitFor();
   assert.equal(await page.locator(".uplot").count(), 4);
 }));
+
+test("what a vendor does not measure is called so, and partitions are below their board", on("vendors", {}, async ({ page, go, server }) => {
+  const services = (await (await fetch(`${server.url}api/v1/services`)).json()).services;
+  const [amd, nvidia] = [services.find((s) => s.not_measured.length), services.find((s) => !s.not_measured.length)];
+  const absent = "not measured by this vendor";
+
+  await go(link(amd.service));
+  for (const name of ["Tensor", "SM", "DRAM", "FP16", "FP32"]) {
+    const card = page.locator(`.cards [data-figure="${name}"]`);
+    assert.equal(await card.locator("[data-unmeasured]").innerText(), absent);
+    assert.equal(await card.locator(".figure-value [data-value]").getAttribute("data-value"), "null");
+  }
+  for (const name of ["Utilization", "Power"]) assert.equal(await page.locator(`.cards [data-figure="${name}"] [data-unmeasured]`).count(), 0);
+  await chart(page, "Tensor activity").waitFor();
+  assert.equal(await chart(page, "Tensor activity").locator(".empty").innerText(), absent);
+  assert.equal(await chart(page, "Tensor activity").locator(".plot").count(), 0, "and no empty plot");
+  assert.equal(await chart(page, "Power").locator(".plot").count(), 1);
+  assert.match(await page.locator(".pods-table tr[data-row] [data-unmeasured]").first().textContent(), /^not measured by this vendor$/);
+
+  await go(link(nvidia.service));
+  await chart(page, "Tensor activity").locator(".plot").waitFor();
+  assert.equal(await page.locator("[data-unmeasured]").count(), 0);
+
+  await go("#/node?cluster=eu-west-1&node=gpu-mi300x-cpx-01");
+  const rows = page.locator(".device-table tr[data-row]");
+  await rows.first().waitFor();
+  const texts = (await rows.locator("th").allInnerTexts()).map((t) => t.replaceAll(/\s+/g, " "));
+  assert.deepEqual(texts.slice(0, 3), ["GPU 0 Instinct MI300X; 8 partitions; cpx_nps4", "partition 0 cpx_nps4", "partition 1 cpx_nps4"]);
+  assert.equal(texts.length, 10);
+  assert.match(await rows.first().innerText(), /partitioned/);
+}));

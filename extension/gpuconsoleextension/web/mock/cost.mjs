@@ -4,7 +4,7 @@ import { random, round } from "./numbers.mjs";
 
 const hour = 3_600_000;
 const day = 24 * hour;
-const models = { h100: ["NVIDIA H100 80GB HBM3", 2.95, 0.62], h200: ["NVIDIA H200", 3.8, 0.66], a100: ["NVIDIA A100-SXM4-80GB", 1.1, 0.35], l4: ["NVIDIA L4", null, 0.06] };
+const models = { h100: ["NVIDIA H100 80GB HBM3", 2.95, 0.62], h200: ["NVIDIA H200", 3.8, 0.66], a100: ["NVIDIA A100-SXM4-80GB", 1.1, 0.35], l4: ["NVIDIA L4", null, 0.06], mi300x: ["AMD Instinct MI300X", 2.2, 0.68], gaudi: ["Gaudi", null, 0.7] };
 const tenants = { inference: "serving", research: "research", batch: "" };
 const unheld = ["free", "stranded", "unavailable", "unknown"];
 const fields = ["cluster", "namespace", "service", "tenant", "pod", "model", "host_type", "region", "capacity_type", "node_pool", "node_labels", "mig_profile"];

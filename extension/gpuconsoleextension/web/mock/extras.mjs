@@ -24,6 +24,22 @@ export function migNode(now) {
   return finishNode(now, { cluster: "eu-west-1", node: name, state: "ok", exporter: "up", schedulable: true, mig_reconfiguring: false, devices });
 }
 
+/** A node whose first board is divided into partitions. */
+export function partitionedNode(now) {
+  const name = "gpu-mi300x-cpx-01";
+  const mode = { partition_profile: "cpx_nps4" };
+  const boards = [0, 1].map((g) => device(now, name, g, "mi300x", g === 0 ? { state: "split", ...mode, values: { ...noValues, utilization: 0.41, memory_used: 61 * 1024 ** 3, memory_total: 192 * 1024 ** 3, power: 412 }, temperature: 58 } : {}));
+  const parts = Array.from({ length: 8 }, (_, i) =>
+    device(now, name, 0, "mi300x", {
+      id: `${boards[0].id}/${i}`, parent: boards[0].id, partition: String(i), ...mode, state: i < 6 ? "held" : "free", idle: false,
+      holders: i < 6 ? [{ namespace: "research", service: "rocm-tutorials", pod: `rocm-tutorials-${i}`, container: "jupyter", share: 1, sharing: "none", source: "pod_resources" }] : [],
+      values: i < 6 ? { ...values(`${name}/${i}`, "mi300x", 0.4, 0.4, second(now), 0.125), power: null } : { ...noValues, utilization: 0, memory_used: 0, memory_total: 24 * 1024 ** 3 },
+      ...noGauges, power_limit: null,
+    }),
+  );
+  return finishNode(now, { cluster: "eu-west-1", node: name, state: "ok", exporter: "up", schedulable: true, mig_reconfiguring: null, devices: [boards[0], ...parts, boards[1]] });
+}
+
 /** A node whose GPU is shared by time-slicing. */
 export function sharedNode(now) {
   const name = "gpu-l4-shared-01";

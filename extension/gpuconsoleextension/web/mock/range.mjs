@@ -27,7 +27,7 @@ export function deviceRange(now, freshness, devices, window, silence, most = 50)
   const part = (d, v) => (d.parent === null ? v : null);
   return {
     freshness, window, start: iso(start * 1000), end: iso(end * 1000), step, points,
-    devices: shown.map(({ id, parent, index, mig_profile, mig_instance }) => ({ id, parent, index, mig_profile, mig_instance })),
+    devices: shown.map(({ id, parent, index, mig_profile, mig_instance, partition }) => ({ id, parent, index, mig_profile, mig_instance, partition })),
     charts: {
       utilization: chart("1", (d, u) => (d.values.utilization === null ? null : round(u))),
       memory: chart("By", (d) => d.values.memory_used, (d) => d.values.memory_total),
@@ -51,7 +51,7 @@ export function range(now, freshness, service, pods, window, by, plan, silence, 
   const value = {
     utilization: (u) => round(u),
     memory: (u) => Math.round(capacity * clamp(memory + (u - load) * 0.06)),
-    tensor: (u) => round(u * 0.46),
+    tensor: (u) => (service?.not_measured.includes("tensor") ? null : round(u * 0.46)),
     power: (u) => round(full * u + 40, 1),
   };
   const at = (pod, t) => (silence(t, pod) ? null : clamp(wave(`${pod}/${service?.service}`, load, load > 0.05 && load < 0.9 ? 0.17 : 0.015, t)));

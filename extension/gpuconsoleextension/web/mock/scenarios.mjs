@@ -1,7 +1,7 @@
 // Answers by the name of a scenario. Each is a function of the time, so that what
 // is waited for can appear without a reload.
 import { events } from "./events.mjs";
-import { bareNode, lostNode, migNode, sharedNode, trouble } from "./extras.mjs";
+import { bareNode, lostNode, migNode, partitionedNode, sharedNode, trouble } from "./extras.mjs";
 import { average, total } from "./numbers.mjs";
 import { endpointsOf, explain, ofFleet, pressing } from "./reasons.mjs";
 import { build, countHealth, coverageOf, fewer, finishNode, iso, noValues, plan, told } from "./world.mjs";
@@ -37,6 +37,9 @@ const large = Array.from({ length: 240 }, (_, i) => ({
 /** Services with an inference engine that reports everything, of which no time per output token is known, that knows no tokens, and without any. */
 const served = [{ engine: "vllm" }, { engine: "sglang" }, { engine: "triton" }, {}];
 
+/** A service of AMD, one of Gaudi, and two of NVIDIA. */
+const vendors = healthy.slice(0, 4).map((s, i) => ({ ...s, model: ["mi300x", "gaudi"][i] ?? s.model }));
+
 /** What is different from an ordinary fleet, by the scenario's name. */
 export const scenarios = {
   ready: { ...services(plan), extras: true },
@@ -65,6 +68,7 @@ export const scenarios = {
   no_usage: { ...services(healthy), cost: { reason: "no_usage" } },
   usage_not_kept: { ...services(healthy), cost: { reason: "not_kept" } },
   young_usage: { ...services(healthy), cost: { young: 0.1 } },
+  vendors: { ...services(vendors), partitioned: true },
   no_grafana: { ...services(healthy), noGrafana: true },
 };
 
@@ -78,6 +82,7 @@ export function worldOf(name, now, began) {
     world.nodes[mig] = trouble(now, world.nodes[mig]);
     world.nodes.push(migNode(now), sharedNode(now), lostNode(now));
   }
+  if (s.partitioned) world.nodes.push(partitionedNode(now));
   if (s.freeNodes) {
     const free = build(now, healthy.slice(0, 2)).nodes.map((n) => finishNode(now, { ...n, devices: n.devices.map((d) => ({ ...d, state: "free", holders: [], idle: true, values: { ...d.values, utilization: 0 } })) }));
     world.nodes.push(...free);

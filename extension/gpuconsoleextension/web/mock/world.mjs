@@ -8,6 +8,8 @@ const models = {
   h200: { name: "NVIDIA H200", memory: 141 * GiB, limit: 700, idle: 76 },
   a100: { name: "NVIDIA A100-SXM4-80GB", memory: 80 * GiB, limit: 400, idle: 55 },
   l4: { name: "NVIDIA L4", memory: 24 * GiB, limit: 72, idle: 16 },
+  mi300x: { name: "AMD Instinct MI300X", vendor: "AMD", memory: 192 * GiB, limit: 750, idle: 140 },
+  gaudi: { name: "Gaudi", vendor: "Intel", memory: 128 * GiB, limit: 900, idle: 220 },
 };
 
 export const noValues = { utilization: null, memory_used: null, memory_total: null, tensor: null, sm: null, dram: null, fp16: null, fp32: null, power: null };
@@ -63,6 +65,9 @@ export function healthOf(now, id, reasons = []) {
   };
 }
 
+/** What vendors other than NVIDIA do not measure. */
+export const pipes = ["tensor", "sm", "dram", "fp16", "fp32"];
+
 export const unknownHealth = { state: "unknown", since: null, reasons: [], action: null, score: null, coverage: null, watched_since: null };
 
 /** The health of a node with these boards. */
@@ -91,12 +96,15 @@ function device(now, node, index, model, over = {}) {
 
 function board(now, node, index, model, over) {
   const id = deviceId(`${node}/${index}`);
-  return {
-    id, parent: null, index: String(index), model: models[model].name, mig_profile: null, mig_instance: null,
+  const vendor = models[model].vendor ?? "NVIDIA";
+  const made = {
+    id, parent: null, index: String(index), vendor, model: models[model].name, mig_profile: null, mig_instance: null, partition_profile: null, partition: null, not_measured: [],
     state: "free", holders: [], idle: null, values: { ...noValues, utilization: 0, memory_used: 0.4 * GiB, memory_total: models[model].memory, tensor: 0, sm: 0, dram: 0, fp16: 0, fp32: 0, power: models[model].idle },
     temperature: 31, memory_temperature: model === "l4" ? null : 38, power_limit: models[model].limit, throttle: [], xid: 0, xid_errors: [], uncorrected_errors: 0, corrected_errors: 0, remapped_rows: 0, remapped_rows_rise: 0, straggler: null, health: healthOf(now, id), reasons: [],
     ...told(now, 6, 45), ...over,
   };
+  if (vendor === "NVIDIA") return made;
+  return { ...made, values: { ...made.values, ...Object.fromEntries(pipes.map((k) => [k, null])) }, not_measured: pipes };
 }
 
 const merge = (list) => Object.fromEntries(Object.keys(noValues).map((k) => {
@@ -106,11 +114,11 @@ const merge = (list) => Object.fromEntries(Object.keys(noValues).map((k) => {
 }));
 /** Over how many of the devices each field is, of those that should have it. */
 export function coverageOf(devices) {
-  const split = (d) => devices.some((i) => i.parent === d.id && i.mig_profile);
+  const split = (d) => devices.some((i) => i.parent === d.id && (i.mig_profile || i.partition));
   const due = { memory_used: (d) => !d.id.includes("::"), memory_total: (d) => !d.id.includes("::"), power: (d) => d.parent === null };
   return Object.fromEntries(Object.keys(noValues).map((k) => {
     const there = devices.filter((d) => d.values[k] !== null || k === "memory_total").length;
-    const of = devices.filter((d) => d.values[k] !== null || (due[k] ?? ((one) => !split(one)))(d)).length;
+    const of = devices.filter((d) => d.values[k] !== null || (due[k] ?? ((one) => !split(one) && !one.not_measured.includes(k)))(d)).length;
     return [k, of ? { devices: Math.min(there, of), of } : null];
   }));
 }
@@ -162,7 +170,7 @@ function podState(s, i) {
 function pod(now, second, s, i, place, staleAfter) {
   const state = podState(s, i);
   const suffix = s.podNames?.[i] ?? `${s.service}-${s.gpus > 1 ? i : `6d4f${(i * 7 + 11).toString(16)}c-${"bdfhjkmnpqrs"[i % 12]}${(i * 13 + 5).toString(36)}x`}`;
-  const result = { pod: suffix, state, node: null, exporter: "unknown", values: { ...noValues }, coverage: coverageOf([]), devices: [], ...told(now, null, staleAfter) };
+  const result = { pod: suffix, state, node: null, exporter: "unknown", values: { ...noValues }, not_measured: [], coverage: coverageOf([]), devices: [], ...told(now, null, staleAfter) };
   if (state === "not_running") return result;
   const at = place(s);
   result.node = at.node;
@@ -192,6 +200,7 @@ function pod(now, second, s, i, place, staleAfter) {
   if (heard.length) result.values = merge(heard.map((d) => d.values));
   const ages = result.devices.map((d) => d.data_age).filter((a) => a !== null);
   result.coverage = coverageOf(result.devices);
+  result.not_measured = pipes.filter((k) => result.devices.every((d) => d.not_measured.includes(k)));
   return Object.assign(result, told(now, ages.length ? Math.min(...ages) : null, staleAfter));
 }
 
@@ -223,6 +232,7 @@ function service(now, second, s, members, staleAfter) {
   return {
     cluster: s.cluster, namespace: s.namespace, service: s.service, attention, partial, missing_ratio: ratio,
     values: heard.length ? meanOf(heard.map((p) => p.values)) : { ...noValues },
+    not_measured: members.some((p) => p.devices.length) ? pipes.filter((k) => members.every((p) => p.devices.every((d) => d.not_measured.includes(k)))) : [],
     coverage: coverageOf(members.flatMap((p) => p.devices)),
     utilization_min: utilization.length ? Math.min(...utilization) : null,
     utilization_max: utilization.length ? Math.max(...utilization) : null,

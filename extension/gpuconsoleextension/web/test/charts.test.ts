@@ -26,7 +26,7 @@ describe("what a chart says of its latest moment", () => {
 });
 
 test("lines of devices have their short names, and whole ones where those repeat", () => {
-  const device = (id: string, over = {}) => ({ id, parent: null, index: "0", mig_profile: null, mig_instance: null, ...over });
+  const device = (id: string, over = {}) => ({ id, parent: null, index: "0", mig_profile: null, mig_instance: null, partition: null, ...over });
   const devices = [device("GPU-a"), device("GPU-b"), device("GPU-c", { index: "1" }), device("GPU-c/7", { parent: "GPU-c", index: "1", mig_profile: "1g.10gb", mig_instance: "7" })];
   const charts = Object.fromEntries(["utilization", "power"].map((key) => [key, chart("1", devices.map((d) => line(d.id, [1])))]));
   const own = named({ devices, charts } as unknown as DeviceRange);

@@ -4,6 +4,7 @@
 package inventory // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -88,7 +89,7 @@ func (d *Device) Values(j *age.Judge) consoleapi.Values {
 
 // Label is what people call a device: by its index on the node, else by its id.
 func (d *Device) Label() string {
-	index, instance := d.Identity[queries.Index], d.Identity[queries.MIGInstance]
+	index, instance := d.Identity[queries.Index], cmp.Or(d.Identity[queries.MIGInstance], d.Identity[queries.Partition])
 	switch {
 	case index == "":
 		return d.ID.Name

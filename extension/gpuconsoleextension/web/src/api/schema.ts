@@ -433,6 +433,11 @@ export interface components {
             fp32: components["schemas"]["Ratio"];
             power: components["schemas"]["Amount"];
         };
+        /**
+         * @description Fields of `values` that are null because the vendors of all these devices do not measure them: activity of pipes and of
+         *     DRAM on AMD, Gaudi and Intel GPUs. Some of it comes with an exporter's profiler; it is then among the values, and not here.
+         */
+        NotMeasured: ("tensor" | "sm" | "dram" | "fp16" | "fp32")[];
         /** @description Over how many devices a figure is, of those that should have it; null where no device should. */
         Coverage: {
             /** @description Those with a current value. */
@@ -468,6 +473,7 @@ export interface components {
             partial: boolean | null;
             missing_ratio: components["schemas"]["Ratio"];
             values: components["schemas"]["Values"];
+            not_measured: components["schemas"]["NotMeasured"];
             /** @description Over the devices of the service. Null in a list for all but utilization, memory_used, memory_total and power. */
             coverage: components["schemas"]["Coverages"];
             utilization_min: components["schemas"]["Ratio"];
@@ -756,6 +762,7 @@ export interface components {
             exporter: components["schemas"]["ExporterState"];
             /** @description The mean of ratios and the sum of amounts over its devices that have a current value. While `stale`, those that were last known. */
             values: components["schemas"]["Values"];
+            not_measured: components["schemas"]["NotMeasured"];
             coverage: components["schemas"]["Coverages"];
             /** @description Devices that it holds, those without telemetry too where gpu.allocation reports them. */
             devices: components["schemas"]["Device"][];
@@ -776,16 +783,22 @@ export interface components {
         Device: {
             /** @description hw.id */
             id: string;
-            /** @description The physical device of a MIG instance or replica. */
+            /** @description The physical device of a MIG instance, partition, tile or replica. */
             parent: string | null;
             /** @description gpu.index; repeats on every node. */
             index: string | null;
+            /** @description By the form of its id: NVIDIA, AMD or Intel. */
+            vendor: string | null;
             model: string | null;
             mig_profile: string | null;
             mig_instance: string | null;
+            /** @description Mode of a partition of AMD, and of the board that it is of, such as cpx_nps4. */
+            partition_profile: string | null;
+            /** @description Number of a partition of AMD or a tile of Intel on its board. */
+            partition: string | null;
             /**
              * @description The first that applies. `lost`: it was seen within `config.remembered` and is silent, though its exporter is up.
-             *     `split`: it is in MIG mode, its instances are held or free. `idle`: held, and below the threshold for
+             *     `split`: it is divided, and its MIG instances, partitions or tiles are held or free. `idle`: held, and below the threshold for
              *     `config.idle_for`. `held`. `free`: gpu.allocation reports it. `unknown`: its owner is not known.
              * @enum {string}
              */
@@ -794,6 +807,7 @@ export interface components {
             /** @description Utilization below `config.idle_threshold` for `config.idle_for`, held or not. */
             idle: boolean | null;
             values: components["schemas"]["Values"];
+            not_measured: components["schemas"]["NotMeasured"];
             /** @description Of the chip, degrees Celsius. */
             temperature: number | null;
             memory_temperature: number | null;
@@ -962,6 +976,8 @@ export interface components {
                 index: string | null;
                 mig_profile: string | null;
                 mig_instance: string | null;
+                /** @description Number of a partition of AMD or a tile of Intel. */
+                partition: string | null;
             }[];
             /**
              * @description `temperature` is the chip's, `clock` that of the SMs. `throttle` is the share of the time for which one reason held the

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { Unit } from "../format";
-import { Value } from "./values";
+import { notMeasured, Value } from "./values";
 
 interface Shown {
   value: number | null;
@@ -9,13 +9,13 @@ interface Shown {
 }
 
 /** One number that matters, with its name, unit and what it is measured against; `full` draws how far it is from its highest, `also` is a second number behind it. */
-export function Figure(p: Shown & { name: string; hint?: string; unit: Unit; also?: Shown | undefined; note?: ComponentChildren; tone?: "warn" | "bad"; full?: number | null | undefined }) {
+export function Figure(p: Shown & { name: string; hint?: string; unit: Unit; also?: Shown | undefined; note?: ComponentChildren; tone?: "warn" | "bad"; full?: number | null | undefined; unmeasured?: boolean }) {
   return (
     <div class={`figure${p.tone ? ` ${p.tone}` : ""}`} data-figure={p.name}>
       <dt title={p.hint}>{p.name}</dt>
       <dd>
         <span class="figure-value">
-          <Value value={p.value} unit={p.unit} title={p.title} />
+          <Value value={p.value} unit={p.unit} title={p.unmeasured ? notMeasured : p.title} />
           {p.also && (
             <>
               <span class="of"> / </span>
@@ -28,7 +28,13 @@ export function Figure(p: Shown & { name: string; hint?: string; unit: Unit; als
             <span class="meter-fill" style={{ width: `${(Math.min(1, p.full) * 100).toFixed(1)}%` }} />
           </span>
         )}
-        {p.note !== undefined && <span class="figure-note">{p.note}</span>}
+        {p.unmeasured && p.value === null ? (
+          <span class="figure-note" data-unmeasured>
+            {notMeasured}
+          </span>
+        ) : (
+          p.note !== undefined && <span class="figure-note">{p.note}</span>
+        )}
       </dd>
     </div>
   );

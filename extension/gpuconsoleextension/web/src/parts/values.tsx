@@ -4,8 +4,21 @@ import { clock, count, duration, gap, moment, safe, text, type Unit, utc, write 
 import type { Coverage } from "../api/types";
 import { ageNow, partly, staleNow } from "../state";
 
-/** A value with its unit; null is told as no data, never as a number. */
-export function Value({ value, unit, title }: { value: number | null; unit: Unit; title?: string | undefined }) {
+/** Why a field has no value although its device reports. */
+export const notMeasured = "not measured by this vendor";
+
+/** Whether no vendor of the devices measures the field. */
+export const unmeasured = (of: { not_measured: readonly string[] }, field: string): boolean => of.not_measured.includes(field);
+
+/** A value with its unit; null is told as no data, or as not measured at all, never as a number. */
+export function Value({ value, unit, title, unmeasured }: { value: number | null; unit: Unit; title?: string | undefined; unmeasured?: boolean }) {
+  if (value === null && unmeasured) {
+    return (
+      <span class="value none" title={notMeasured} data-value="null" data-unmeasured>
+        not measured<span class="vh"> by this vendor</span>
+      </span>
+    );
+  }
   if (value === null) {
     return (
       <span class="value none" title={title ?? "no data"} data-value="null">

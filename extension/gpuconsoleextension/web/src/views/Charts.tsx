@@ -8,6 +8,7 @@ import { type Poll, usePoll } from "../poll";
 import { chosenWindow, windowNames } from "../preferences";
 import { replace, serviceLink } from "../router";
 import { Failure } from "../parts/notices";
+import { notMeasured } from "../parts/values";
 import { ChartTable, ChartView, type Cursor, newCursor } from "../chart/ChartView";
 import type { Latest } from "../chart/grid";
 import { swatch } from "../chart/colours";
@@ -59,6 +60,7 @@ export function Charts({ name, status, window, by, service }: { name: ServiceNam
       titles={drawn ? [...titles, ...drawn.titles] : titles}
       charts={drawn?.charts}
       latest={by === "service" ? latestOf(service) : undefined}
+      unmeasured={service.not_measured}
       line="pod"
       status={status}
       window={window}
@@ -107,9 +109,10 @@ export function named(range: DeviceRange): Record<string, Chart> {
   return Object.fromEntries(Object.entries(range.charts).map(([key, chart]) => [key, own(chart)]));
 }
 
-/** "GPU 3", "GPU 3 MIG 1g.10gb 7". */
+/** "GPU 3", "GPU 3 MIG 1g.10gb 7", "GPU 3 part 5". */
 export function deviceName(d: DeviceRange["devices"][number]): string {
   const gpu = d.index !== null ? `GPU${gap}${safe(d.index)}` : "GPU";
+  if (d.parent !== null && d.partition !== null) return `${gpu} part${gap}${safe(d.partition)}`;
   return d.parent === null ? gpu : [gpu, d.mig_profile ? `MIG${gap}${safe(d.mig_profile)}` : "share", d.mig_instance ? safe(d.mig_instance) : ""].filter(Boolean).join(" ");
 }
 
@@ -133,6 +136,8 @@ function Panel<T extends Grid>(p: {
   titles: Titles;
   charts: { [key: string]: Chart } | undefined;
   latest?: Record<string, Latest> | undefined;
+  /** Charts that have no value because no vendor of the devices measures it. */
+  unmeasured?: readonly string[];
   /** What a line is of. */
   line: string;
   status: Status;
@@ -169,7 +174,14 @@ function Panel<T extends Grid>(p: {
       {range && charts && (
         <div class={`${grid}${known.outdated ? " outdated" : ""}`}>
           {p.titles.map(([key, title]) =>
-            tables ? (
+            p.unmeasured?.includes(key) && charts[key]!.series.every((s) => s.values.every((v) => v === null)) ? (
+              <section key={key} class="chart" aria-label={title} data-unmeasured>
+                <header>
+                  <h3>{title}</h3>
+                </header>
+                <p class="empty">{notMeasured}</p>
+              </section>
+            ) : tables ? (
               <ChartTable key={key} title={title} chart={charts[key]!} range={range} />
             ) : (
               <ChartView key={key} title={title} chart={charts[key]!} range={range} cursor={cursor} outdated={known.outdated} latest={p.latest?.[key]} line={p.line} />

@@ -1,5 +1,5 @@
 import type { Device, GpuNode, Holder, Reason } from "../api/types";
-import { gap, safe, text, times } from "../format";
+import { gap, plural, safe, text, times } from "../format";
 import { placeLink, serviceLink } from "../router";
 import { Tag, type Tone } from "../parts/notices";
 import { HealthTag } from "../parts/health";
@@ -9,7 +9,7 @@ import { Straggler } from "./Health";
 import { pressing, toneOf } from "../reasons";
 import { type Column, Row, Table } from "../parts/table";
 import { Age, Memory, Meter, Name, Utilization, Value } from "../parts/values";
-import { shortModel } from "./Pods";
+import { isPart, shortModel } from "./Pods";
 
 const columns: readonly Column[] = [
   { name: "Device", head: true },
@@ -53,16 +53,20 @@ export function DeviceTable({ node, receivedAt, staleAfter }: { node: GpuNode; r
 }
 
 function DeviceName({ device: d, cluster, instances }: { device: Device; cluster: string | null; instances: readonly Device[] }) {
-  const name = d.parent ? (d.mig_profile ? `MIG ${safe(d.mig_profile)}` : "share") : d.index !== null ? `GPU${gap}${safe(d.index)}` : "GPU";
+  const parts = instances.filter(isPart).length;
+  const part = d.partition_profile !== null ? "partition" : "tile";
+  const name = isPart(d) ? `${part}${gap}${safe(d.partition!)}` : d.parent ? (d.mig_profile ? `MIG ${safe(d.mig_profile)}` : "share") : d.index !== null ? `GPU${gap}${safe(d.index)}` : "GPU";
   const layout = new Map<string, number>();
   for (const i of instances) if (i.mig_profile) layout.set(i.mig_profile, (layout.get(i.mig_profile) ?? 0) + 1);
   const under = d.parent
     ? d.mig_instance !== null
       ? `instance ${safe(d.mig_instance)}`
-      : ""
+      : isPart(d)
+        ? safe(d.partition_profile ?? "")
+        : ""
     : layout.size
-      ? `${shortModel(d.model)}; MIG ${[...layout].map(([p, n]) => `${n}${gap}×${gap}${safe(p)}`).join(", ")}`
-      : shortModel(d.model);
+      ? `${shortModel(d)}; MIG ${[...layout].map(([p, n]) => `${n}${gap}×${gap}${safe(p)}`).join(", ")}`
+      : [shortModel(d), parts > 0 && plural(parts, part), d.partition_profile && safe(d.partition_profile)].filter(Boolean).join("; ");
   return (
     <>
       <a class="device-name" title={safe(d.id)} href={placeLink({ cluster, device: d.id })}>
@@ -83,7 +87,7 @@ function State({ device: d }: { device: Device }) {
   const here = d.reasons.filter((r) => !elsewhere.has(r.kind) && !(r.kind === "device_lost" && d.state === "lost"));
   const tag = {
     lost: <Tag tone="bad" title="It has been seen, and reports nothing although its exporter is up">lost</Tag>,
-    split: <Tag tone="calm">in MIG mode</Tag>,
+    split: <Tag tone="calm">{d.partition_profile !== null ? "partitioned" : d.vendor === "Intel" ? "has tiles" : "in MIG mode"}</Tag>,
     idle: <Tag tone="info" title="Held, and hardly used for long">idle-held</Tag>,
     held: <Tag tone={pressing(d.reasons) ? "calm" : "good"}>held</Tag>,
     free: <Tag tone="calm" title="The kubelet reports it as not assigned">free</Tag>,

@@ -168,7 +168,7 @@ function NodeItem({ node: n, known, open: wanted, status, charts }: { node: GpuN
     if (wanted) setOpen(true);
   }, [wanted]);
   const physical = n.devices.filter((d) => d.parent === null);
-  const models = [...new Set(physical.map((d) => shortModel(d.model)))];
+  const models = [...new Set(physical.map(shortModel))];
   const c = n.counts;
   return (
     <li class={`node node-${n.state}${n.stale ? " is-stale" : ""}`} data-node={n.node}>
@@ -242,10 +242,12 @@ export function NodeTags({ node: n }: { node: GpuNode }) {
 
 const words: Record<Device["state"], string> = { held: "held", idle: "idle-held", free: "free", lost: "lost", split: "MIG", unknown: "owner unknown" };
 
+const word = (d: Device): string => (d.state === "split" && d.vendor !== null && d.vendor !== "NVIDIA" ? "divided" : words[d.state]);
+
 /** One device at a glance: its state by outline and sign, its utilization by height. */
 function Cell({ device: d, instances }: { device: Device; instances: readonly Device[] }) {
   const u = d.values.utilization;
-  const title = `GPU ${safe(d.index ?? "")}: ${words[d.state]}, ${text(u, "1")}${d.stale && u !== null ? ", stale" : ""}`;
+  const title = `GPU ${safe(d.index ?? "")}: ${word(d)}, ${text(u, "1")}${d.stale && u !== null ? ", stale" : ""}`;
   const silent = (d.state === "held" || d.state === "idle") && u === null;
   if (d.state === "split") {
     return (
@@ -265,5 +267,5 @@ function Cell({ device: d, instances }: { device: Device; instances: readonly De
 
 function strip(devices: readonly Device[]): string {
   if (!devices.length) return "No device known";
-  return devices.map((d) => `GPU ${safe(d.index ?? "")} ${words[d.state]} ${text(d.values.utilization, "1")}`).join("; ");
+  return devices.map((d) => `GPU ${safe(d.index ?? "")} ${word(d)} ${text(d.values.utilization, "1")}`).join("; ");
 }

@@ -46,7 +46,7 @@ export function Place({ where, status, window }: { where: Where; status: Status;
         )}
         {device && (
           <span class="quiet">
-            {shortModel(device.model)}
+            {shortModel(device)}
             {gap}·{gap}
             <code>{safe(device.id)}</code>
           </span>

@@ -8,7 +8,7 @@ import { Failure, Tag, type Tone } from "../parts/notices";
 import { ReasonTags } from "../parts/reasons";
 import { pressing } from "../reasons";
 import { type Column, More, Row, Table } from "../parts/table";
-import { Age, Memory, Name, Partly, Utilization, Value } from "../parts/values";
+import { Age, Memory, Name, Partly, unmeasured, Utilization, Value } from "../parts/values";
 
 const columns: readonly Column[] = [
   { name: "Pod", head: true },
@@ -97,7 +97,7 @@ function Rows({ known, cluster, status }: { known: Known<PodsData> & { data: Pod
               <Utilization ratio={pod.values.utilization} of={pod.coverage.utilization} />,
               <Memory used={pod.values.memory_used} total={pod.values.memory_total} of={pod.coverage.memory_used} />,
               <>
-                <Value value={pod.values.tensor} unit="1" />
+                <Value value={pod.values.tensor} unit="1" unmeasured={unmeasured(pod, "tensor")} />
                 <Partly of={pod.coverage.tensor} />
               </>,
               <>
@@ -126,7 +126,7 @@ function Devices({ devices, cluster }: { devices: readonly Device[]; cluster: st
   if (!devices.length) return <span class="none">none known</span>;
   const kinds = new Map<string, number>();
   for (const d of devices) {
-    const kind = d.mig_profile ? `MIG ${d.mig_profile}` : d.parent ? "share" : shortModel(d.model);
+    const kind = d.mig_profile ? `MIG ${d.mig_profile}` : isPart(d) ? partName(d) : d.parent ? "share" : shortModel(d);
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
   }
   return (
@@ -149,4 +149,8 @@ function Devices({ devices, cluster }: { devices: readonly Device[]; cluster: st
 }
 
 /** "NVIDIA H100 80GB HBM3" is "H100 80GB HBM3" to everybody who looks at this page. */
-export const shortModel = (model: string | null): string => (model ? safe(model).replace(/^NVIDIA\s+/i, "") : "GPU");
+export const shortModel = (d: Pick<Device, "model" | "vendor">): string => (d.model ? safe(d.model).replace(/^(NVIDIA|AMD)\s+/i, "") : d.vendor && d.vendor !== "NVIDIA" ? `${safe(d.vendor)}${gap}GPU` : "GPU");
+
+/** A partition of AMD or a tile of Intel. */
+export const isPart = (d: { parent: string | null; partition: string | null }): boolean => d.parent !== null && d.partition !== null;
+const partName = (d: Device): string => (d.partition_profile ? `${safe(d.partition_profile)}${gap}partition` : "tile");

@@ -13,7 +13,7 @@ import { Banner, Failure, Panel, Tag } from "../parts/notices";
 import { ReasonList, ReasonTags } from "../parts/reasons";
 import { pressing } from "../reasons";
 import { Figure, Skeleton } from "../parts/Figure";
-import { Age, Name, Partly, Value } from "../parts/values";
+import { Age, Name, Partly, Value, unmeasured } from "../parts/values";
 import { Stack } from "../parts/bars";
 import { announce, useTitle } from "../parts/announce";
 import { Charts } from "./Charts";
@@ -257,11 +257,11 @@ function Cards({ service: s, stale }: { service: ServiceData; stale: boolean }) 
         <Figure name="Utilization" value={v.utilization} unit="1" full={v.utilization} note={<>{range} <Partly of={c.utilization} /></>} />
         <Figure name="Memory used" value={v.memory_used} unit="By" full={v.memory_used !== null && v.memory_total && !partly(c.memory_used) ? v.memory_used / v.memory_total : undefined} note={sum(s.totals.memory_used, "By", c.memory_used)} />
         <Figure name="Memory total" value={v.memory_total} unit="By" note={sum(s.totals.memory_total, "By", c.memory_total)} />
-        <Figure name="Tensor" value={v.tensor} unit="1" full={v.tensor} note={<Partly of={c.tensor} />} />
-        <Figure name="SM" value={v.sm} unit="1" full={v.sm} note={<Partly of={c.sm} />} />
-        <Figure name="DRAM" value={v.dram} unit="1" full={v.dram} note={<Partly of={c.dram} />} />
-        <Figure name="FP16" value={v.fp16} unit="1" full={v.fp16} note={<Partly of={c.fp16} />} />
-        <Figure name="FP32" value={v.fp32} unit="1" full={v.fp32} note={<Partly of={c.fp32} />} />
+        <Figure name="Tensor" value={v.tensor} unit="1" full={v.tensor} note={<Partly of={c.tensor} />} unmeasured={unmeasured(s, "tensor")} />
+        <Figure name="SM" value={v.sm} unit="1" full={v.sm} note={<Partly of={c.sm} />} unmeasured={unmeasured(s, "sm")} />
+        <Figure name="DRAM" value={v.dram} unit="1" full={v.dram} note={<Partly of={c.dram} />} unmeasured={unmeasured(s, "dram")} />
+        <Figure name="FP16" value={v.fp16} unit="1" full={v.fp16} note={<Partly of={c.fp16} />} unmeasured={unmeasured(s, "fp16")} />
+        <Figure name="FP32" value={v.fp32} unit="1" full={v.fp32} note={<Partly of={c.fp32} />} unmeasured={unmeasured(s, "fp32")} />
         <Figure name="Power" value={v.power} unit="W" note={sum(s.totals.power, "W", c.power)} />
       </dl>
     </section>
