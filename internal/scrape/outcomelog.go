@@ -97,7 +97,7 @@ func (t *target) logDevices(e *Exporter, logger *zap.Logger, result *devicemap.R
 		return
 	}
 	o := fetch.OK
-	if result.Missing > 0 {
+	if result.Missing > 0 && result.Devices > 0 { // without any, the outcome has been logged
 		o = "missing"
 	}
 	switch {
