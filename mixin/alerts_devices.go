@@ -16,7 +16,7 @@ import (
 var aDevice = []string{queries.Cluster, queries.Node, queries.Host, queries.Device, queries.Model, queries.Index}
 
 func deviceAlerts() []alert {
-	all := [][]alert{lostAlerts(), xidAlerts(), memoryAlerts(), heatAlerts(), stragglerAlerts()}
+	all := [][]alert{lostAlerts(), xidAlerts(), memoryAlerts(), heatAlerts(), vendorAlerts(), stragglerAlerts()}
 	var list []alert
 	for _, a := range all {
 		list = append(list, a...)
@@ -45,7 +45,7 @@ func lostAlerts() []alert {
 		},
 		{
 			name: "GPUHealthWatchFailed", severity: warning, cause: true, wait: "2m",
-			expr:    most(queries.Of(queries.HealthStatus, queries.Is(queries.HealthState, "fail")), append(aDevice[:len(aDevice):len(aDevice)], queries.HealthWatch)...) + " == 1",
+			expr:    most(queries.Of(queries.HealthStatus, queries.Is(queries.HealthState, "fail"), not(queries.HealthWatch, names.WatchExporter)), append(aDevice[:len(aDevice):len(aDevice)], queries.HealthWatch)...) + " == 1",
 			summary: "DCGM's health watch {{ $labels." + queries.HealthWatch + " }} fails on " + theDevice + ".",
 			meaning: "DCGM itself reports a subsystem of the device as unhealthy.",
 			check:   []string{"`dcgmi health -c` on the node shows the cause."},
@@ -169,9 +169,10 @@ func memoryAlerts() []alert {
 
 func heatAlerts() []alert {
 	// HBM runs hotter than the chip.
-	hot := func(chip, memory string) string {
+	hot := func(chip, chipOfAMD, memory string) string {
 		labels := append(aDevice[:len(aDevice):len(aDevice)], queries.Sensor)
-		return most(queries.Of(queries.Temperature, not(queries.Sensor, "memory")), labels...) + " > " + chip +
+		return most(queries.Of(queries.Temperature, not(queries.Sensor, "memory"), notAMD), labels...) + " > " + chip +
+			" or " + most(queries.Of(queries.Temperature, not(queries.Sensor, "memory"), amd), labels...) + " > " + chipOfAMD +
 			" or " + most(queries.Of(queries.Temperature, queries.Is(queries.Sensor, "memory")), labels...) + " > " + memory
 	}
 	cool := []string{"Other devices of the node and the nodes beside it: one is a fan or a heat sink, all is the room.", "`nvidia-smi -q -d TEMPERATURE,POWER` on the node."}
@@ -186,17 +187,17 @@ func heatAlerts() []alert {
 		},
 		{
 			name: "GPUTemperatureHigh", severity: warning, event: names.EventTemperature, wait: "5m",
-			expr:    hot("85", "95"),
+			expr:    hot("85", "95", "95"),
 			summary: theDevice + " is at {{ $value }} °C ({{ $labels." + queries.Sensor + " }}).",
-			meaning: "The chip is above 85 °C, or its memory above 95 °C. It will throttle soon.",
+			meaning: "The chip is above 85 °C, that of an AMD board above 95 °C at its hottest point, or its memory above 95 °C. It will throttle soon.",
 			check:   cool,
 			do:      []string{"Improve the cooling; a lower power limit (`nvidia-smi -pl`) helps at once."},
 		},
 		{
 			name: "GPUTemperatureCritical", severity: critical, event: names.EventTemperature, wait: "2m",
-			expr:    hot("90", "105"),
+			expr:    hot("90", "100", "105"),
 			summary: theDevice + " is at {{ $value }} °C ({{ $labels." + queries.Sensor + " }}).",
-			meaning: "The chip is above 90 °C, or its memory above 105 °C. Near the limit at which it shuts down.",
+			meaning: "The chip is above 90 °C, that of an AMD board above 100 °C at its hottest point, or its memory above 105 °C. Near the limit at which it shuts down.",
 			check:   cool,
 			do:      []string{"Take the load away: cordon the node and drain the GPU. Then look for the cause."},
 		},
@@ -273,11 +274,11 @@ func healthAlerts() []alert {
 		},
 		{
 			name: "GPUHealthUnknown", severity: info, wait: "15m",
-			expr: count("count_over_time("+queries.Of(queries.MemoryUsage, physical)+"[1d:5m])", aDevice...) +
+			expr: count("count_over_time("+queries.Of(queries.MemoryUsage, physical, notGaudi)+"[1d:5m])", aDevice...) +
 				" unless" + on(queries.Cluster, queries.Device) + queries.Of(queries.BoardStatus, ofGPU) +
 				" and" + on(nodes...) + count(queries.ExporterUp, nodes...),
 			summary: "The health of " + theDevice + " is not known.",
-			meaning: "The board was there within the last day, its node sends telemetry, and nothing fresh is read that decides about its health: XIDs, the recovery action, uncorrected memory errors or failed row remaps. Not known is not healthy.",
+			meaning: "The board was there within the last day, its node sends telemetry, and nothing fresh is read that decides about its health: XIDs, the recovery action, uncorrected memory errors or failed row remaps. Not known is not healthy. Boards of Gaudi are left out: their exporter has nothing that decides.",
 			check: []string{
 				"Whether GPUExporterDown or GPUExporterFrozen fires for the node: that explains it.",
 				"`gpuctl doctor` on the node: it names the fields that the exporter's page lacks, and the reasons that cannot be judged without them.",

@@ -178,4 +178,4 @@ func serviceDevices() []panel {
 
 // protecting are the throttle reasons with which the hardware protects itself; a
 // power cap is a configured limit.
-var protecting = matching(queries.Reason, "hw_thermal|sw_thermal|hw_power_brake")
+var protecting = matching(queries.Reason, "hw_thermal|sw_thermal|hw_power_brake|prochot|vr_thermal|memory_thermal")

@@ -20,6 +20,7 @@ import (
 func TestEitherTheStatePagesOrItsCauses(t *testing.T) {
 	causes := []string{
 		"GPUXIDFatal", "GPUECCUncorrected", "GPURowRemapFailure", "GPURowRemapPending", "GPUPagesRetiredPending", "GPUPCIeReplays", "GPUHealthWatchFailed",
+		"GPURASError", "GPUMemoryRepairFailed", "GPUMemoryRepairPending", "GPULinkDown",
 	}
 	var marked []string
 	for _, g := range alerts(shipped(t)) {

@@ -21,12 +21,14 @@ import (
 
 // Labels of a device, a service, an exporter and a process.
 const (
-	dev  = `k8s_cluster_name="c1",k8s_node_name="n1",hw_id="GPU-1",hw_model="NVIDIA H100",gpu_index="0",k8s_namespace_name="ml",k8s_pod_name="chat-0",service_name="chat"`
-	brd  = `k8s_cluster_name="c1",k8s_node_name="n1",hw_id="GPU-1",hw_model="NVIDIA H100",gpu_index="0"`
-	svc  = `k8s_cluster_name="c1",k8s_namespace_name="ml",service_name="chat"`
-	node = `k8s_cluster_name="c1",k8s_node_name="n1"`
-	exp  = node + `,server_address="10.0.0.1",server_port="9400"`
-	own  = `job="otelcol-gpu",instance="gateway-0:8888"`
+	dev   = `k8s_cluster_name="c1",k8s_node_name="n1",hw_id="GPU-1",hw_model="NVIDIA H100",gpu_index="0",k8s_namespace_name="ml",k8s_pod_name="chat-0",service_name="chat"`
+	amd   = `k8s_cluster_name="c1",k8s_node_name="n1",hw_id="GPU-c3ff88426fc31c9e",gpu_index="1"`
+	gaudi = `k8s_cluster_name="c1",k8s_node_name="n1",hw_id="GAUDI-AN12345678",gpu_index="2"`
+	brd   = `k8s_cluster_name="c1",k8s_node_name="n1",hw_id="GPU-1",hw_model="NVIDIA H100",gpu_index="0"`
+	svc   = `k8s_cluster_name="c1",k8s_namespace_name="ml",service_name="chat"`
+	node  = `k8s_cluster_name="c1",k8s_node_name="n1"`
+	exp   = node + `,server_address="10.0.0.1",server_port="9400"`
+	own   = `job="otelcol-gpu",instance="gateway-0:8888"`
 )
 
 // health are the series of a board in a state from begin on, and in another one before.
@@ -76,6 +78,16 @@ var healthy = with(health("ok", "ok"), map[string]string{
 	`gpu_memory_row_remap_pending{` + dev + `}`:                                                              "0x480",
 	`gpu_memory_retired_pages_pending{` + dev + `}`:                                                          "0x480",
 	`gpu_pcie_replays_total{` + dev + `}`:                                                                    "0+0.1x480",
+	`gpu_ras_last{gpu_ras_severity="fatal",` + dev + `}`:                                                     "30x480",
+	`gpu_memory_retired_pages_failure{` + dev + `}`:                                                          "0x480",
+	`gpu_memory_remapped_rows_pending{` + dev + `}`:                                                          "0x480",
+	`gpu_device_resets_total{` + dev + `}`:                                                                   "2x480",
+	`gpu_link_up{gpu_link_index="0",gpu_link_kind="internal",` + dev + `}`:                                   "1x480",
+	`gpu_link_up{gpu_link_index="1",gpu_link_kind="internal",` + dev + `}`:                                   "0x480", // it never had a link
+	`gpu_link_up{gpu_link_index="22",gpu_link_kind="external",` + dev + `}`:                                  "1x240 0x239",
+	`gpu_health_status{gpu_health_state="fail",gpu_health_watch="exporter",` + dev + `}`:                     "1x480",    // of its board a reason
+	`hw_temperature_celsius{hw_sensor_location="gpu",` + amd + `}`:                                           "93x480",   // too hot for others
+	`hw_gpu_memory_usage_bytes{` + gaudi + `}`:                                                               "4e10x480", // it has no health
 	`gpu_health_status{gpu_health_state="fail",gpu_health_watch="mem",` + dev + `}`:                          "0x480",
 	`gpu_allocation{` + dev + `}`:                                                                            "1x480",
 	`gpu_exporter_up{` + exp + `}`:                                                                           "1x480",
@@ -200,6 +212,15 @@ var scenarios = map[string]scenario{
 	"a row waits to be remapped":    {map[string]string{`gpu_memory_row_remap_pending{` + dev + `}`: from("0", "1")}, []string{"GPURowRemapPending"}},
 	"a row cannot be remapped":      {map[string]string{`gpu_memory_row_remap_failure{` + dev + `}`: from("0", "1")}, []string{"GPURowRemapFailure"}},
 	"pages wait":                    {map[string]string{`gpu_memory_retired_pages_pending{` + dev + `}`: from("0", "1")}, []string{"GPUPagesRetiredPending"}},
+	"a fatal error of an AMD board": {map[string]string{`gpu_ras_last{gpu_ras_severity="fatal",` + dev + `}`: from("30", "27")}, []string{"GPURASError"}},
+	"a first error of an AMD board": {map[string]string{`gpu_ras_last{gpu_ras_severity="non_fatal_uncorrected",` + dev + `}`: "_x360 22x119"}, []string{"GPURASError"}},
+	"a corrected error of one":      {map[string]string{`gpu_ras_last{gpu_ras_severity="non_fatal_corrected",` + dev + `}`: "_x360 24x119"}, nil},
+	"a page cannot be retired":      {map[string]string{`gpu_memory_retired_pages_failure{` + dev + `}`: from("0", "1")}, []string{"GPUMemoryRepairFailed"}},
+	"rows wait to be replaced":      {map[string]string{`gpu_memory_remapped_rows_pending{` + dev + `}`: from("0", "1")}, []string{"GPUMemoryRepairPending"}},
+	"a device is reset":             {map[string]string{`gpu_device_resets_total{` + dev + `}`: from("2", "3")}, []string{"GPUDeviceReset"}},
+	"a port loses its link":         {map[string]string{`gpu_link_up{gpu_link_index="0",gpu_link_kind="internal",` + dev + `}`: from("1", "0")}, []string{"GPULinkDown"}},
+	"an AMD board is hot":           {map[string]string{`hw_temperature_celsius{hw_sensor_location="gpu",` + amd + `}`: from("93", "97")}, []string{"GPUTemperatureHigh"}},
+	"an AMD board is too hot":       {map[string]string{`hw_temperature_celsius{hw_sensor_location="gpu",` + amd + `}`: from("93", "101")}, []string{"GPUTemperatureCritical", "GPUTemperatureHigh"}},
 	"PCIe replays":                  {map[string]string{`gpu_pcie_replays_total{` + dev + `}`: "0x360 0+2x119"}, []string{"GPUPCIeReplays"}},
 	"a board fails":                 {health("ok", "failed"), []string{"GPUHealthFailed"}},
 	"a board is predicted to fail":  {health("ok", "predicted_failure"), []string{"GPUHealthPredicted"}},
