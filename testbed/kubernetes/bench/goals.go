@@ -40,6 +40,7 @@ const (
 	summaryAlone    = "processor/gpusummaryprocessor/internal/summary: "
 	inferenceAlone  = "processor/inferenceprocessor: "
 	costAlone       = "connector/gpucostconnector/internal/"
+	partitionsRow   = "amd_gpu receiver"
 	gatewayRow      = "gpu_summary, gpu_events"
 	fleetRow        = "5000 nodes, 40000 GPUs" + gateways.ScaleOutNote
 	causeAlone      = "The processors without a gateway are in *Components alone*."
@@ -65,6 +66,12 @@ var goals = []goal{
 		cause: "The exporters share the cores with it, and a slower processor makes all rows dearer: the goal is a time."},
 	{what: "500 exporters: anonymous memory", unit: "KiB a series", place: place{"scrape", "500 exporters, dcgm receiver", "kib"}, limit: 2,
 		cause: "Each exporter has a connection and the pages that it had last."},
+	{what: "64 partitions: CPU", unit: "us a sample", place: place{"partitions", partitionsRow, "cpu"}, limit: 3.5, peer: "stock Collector",
+		cause: "The exporter shares the cores with it: the goal is a time."},
+	{what: "64 partitions: CPU every 15 s", unit: "% of a core", place: place{"partitions", partitionsRow, "core"}, limit: 0.3, peer: "stock Collector",
+		cause: "The exporter shares the cores with it: the goal is a time."},
+	{what: "64 partitions: resident memory", unit: "MiB", place: place{"partitions", partitionsRow, "rss"}, limit: 90, peer: "stock Collector",
+		cause: "Mostly pages of the binary, and the text of the page."},
 	{what: "gateway: summary and events, beyond receiving", unit: "us a point", place: place{"gateway", gatewayRow, "added"}, limit: 0.3, peer: gateways.StockMeanRow,
 		cause: causeDifference},
 	{what: "the same with attribution, which is done in the agent", unit: "us a point", place: place{"gateway", gatewayRow, "added"},

@@ -33,7 +33,7 @@ var (
 	agent1  = agents.At(time.Second, 0)
 
 	entries = []*frame.Entry{
-		&agent15, &agent1, &agents.ScrapeEntry, &gateways.GatewayEntry, &gateways.GrowthEntry,
+		&agent15, &agent1, &agents.ScrapeEntry, &agents.PartitionsEntry, &gateways.GatewayEntry, &gateways.GrowthEntry,
 		&correctness.Entry, &webhooks.Entry, &webhooks.FaultsEntry, &binaries.StartEntry, &binaries.BuildEntry,
 		&gobench.Mapping, &gobench.Components, &gobench.Cost, &gobench.Attribution, &gobench.Inference, &gobench.Summary,
 		&gobench.Delivery, &gobench.Alarm, &gobench.Console, &gobench.Embedded,

@@ -20,6 +20,7 @@ var short = map[string]string{
 	"agent-15s":       "One node of 8 GPUs with owners, every field on the page, on a real control plane. All contenders run at the same time. `agent.yaml` and `standalone.yaml` have `footprint`, and the agent `GOGC=50`; the stock Collector is the same binary with prometheusreceiver alone.",
 	"agent-1s":        "The same, with a collection every second.",
 	"scrape":          "Exporters of 8 GPUs with all fields, scraped every 15 s by one process that discards what it reads. Prometheus in agent mode writes it to a server that discards it.",
+	"partitions":      "The page of AMD's exporter on a node of 8 MI300X in mode CPX, scraped every 15 s by a Collector with one receiver that discards what it reads.",
 	"gateway":         "1,250 nodes send 60 points per GPU over OTLP every 10 s. A collector that only receives runs beside each row; the difference is the cost of the components. *receive* compares two of the same: its difference is noise.",
 	"growth":          "`gateway.yaml` behind agents with `agent-raw.yaml`: 10 points per GPU every 15 s, 60 in the row with everything. Rows with `scale-out-gateway.yaml` write to a remote store, as is meant for large fleets. The generator runs on the same cores.",
 	"correctness":     "Services with a known utilization, and faults at known moments, 15 times faster than the defaults. An answer is right within 0.5 points of the truth. *avg with care* is PromQL that was written with these faults in mind.",
