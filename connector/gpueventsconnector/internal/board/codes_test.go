@@ -143,9 +143,10 @@ func TestSentences(t *testing.T) {
 		{func(w *watch) { w.see(page{"gpu.health.status/fail": 1}, 15*time.Second) }, "A health watch of DCGM failed on two pages in a row"},
 		{func(w *watch) { w.see(page{"gpu.health.status/warn": 1}, 15*time.Second) }, "A health watch of DCGM warned on two pages in a row"},
 		{func(w *watch) { w.see(page{"gpu.health.status/fail of thermal": 1}, 15*time.Second) }, "DCGM's health watch of temperature or power failed on two pages in a row"},
-		{func(w *watch) { w.see(page{"gpu.health.status/fail of exporter": 1}, 0) }, "The exporter reports the board as failed"},
+		{func(w *watch) { w.other().see(page{"gpu.health.status/fail": 1}, 0) }, "The exporter reports the board as failed"},
+		{func(w *watch) { w.other().see(page{"gpu.health.status/fail": 0, "gpu.health.status/warn": 1}, 0) }, "The exporter warns about the board"},
 		{func(w *watch) {
-			w.see(page{"gpu.health.status/fail of exporter": 0, "gpu.health.status/warn of exporter": 1}, 0)
+			w.other().see(page{"gpu.health.status/fail": 0, "gpu.health.status/fail of thermal": 1}, 0)
 		}, "The exporter warns about the board"},
 		{func(w *watch) { w.ras(30).ras(25).ras(30) }, "The fatal error AFID 30 happened, and with it 25"},
 		{func(w *watch) { w.set(LinkDown, true) }, "A port that had a link to another board has none"},

@@ -66,7 +66,7 @@ type watch struct {
 
 func newWatch() *watch {
 	w := &watch{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), every: 15 * time.Second}
-	w.Kind = NVIDIA | OwnHealth // so that every reason is judged
+	w.Kind = NVIDIA
 	return w
 }
 
@@ -103,6 +103,12 @@ func (w *watch) xidNow(code int) *watch {
 	w.XID(code, XIDOf(code), w.at())
 	w.Take(values, places, w.at())
 	w.now = w.now.Add(w.every)
+	return w
+}
+
+// other makes it a board of another vendor.
+func (w *watch) other() *watch {
+	w.Kind = OwnHealth
 	return w
 }
 

@@ -21,20 +21,23 @@ var (
 		Name: "exporter_health", State: health.Failed, Action: health.RunDiagnostics, Weight: 0.6, Needs: OwnHealth, Only: OwnHealth,
 		Doc: Doc{
 			Means:   "The exporter of the board, or its driver, judges the board itself and found a problem. The other reasons against the board, and the exporter's log, have the details.",
-			Raised:  "`gpu.health.status` of the watch exporter is fail; warn means degraded",
-			Cleared: "it is pass",
+			Raised:  "`gpu.health.status` of a watch is fail; warn means degraded, and so does fail of the watches thermal and power, of which warnings do not count",
+			Cleared: "every watch passes",
 			Source:  "AMD's Device Metrics Exporter (`gpu_health`), Intel's XPU Manager 2 (`hw_status`)",
 		},
 		Reads: []rule.Input{{
 			Metric: &names.GPUHealthStatus, Attribute: names.GPUHealthState, Values: []string{"fail", "warn", "pass"},
-			Where: &rule.Where{Attribute: names.GPUHealthWatch, Is: []string{names.WatchExporter}}, Flag: true,
+			Where: &rule.Where{Attribute: names.GPUHealthWatch, Not: slowdowns}, Flag: true,
+		}, {
+			Metric: &names.GPUHealthStatus, Attribute: names.GPUHealthState, Values: []string{"fail"},
+			Where: &rule.Where{Attribute: names.GPUHealthWatch, Is: slowdowns}, Flag: true,
 		}},
 		Judge: func(r Readings, _ *Memory, _ pcommon.Timestamp) Finding {
 			if !r.some() {
 				return Finding{}
 			}
-			fail, warn := r.At(0) > 0, r.At(1) > 0
-			f := holds(fail || warn)
+			fail, warn, slow := r.At(0) > 0, r.At(1) > 0, r.At(3) > 0
+			f := holds(fail || warn || slow)
 			if !fail {
 				f.State = health.Degraded
 			}

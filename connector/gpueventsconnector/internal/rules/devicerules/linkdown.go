@@ -5,7 +5,6 @@ package devicerules
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -56,7 +55,10 @@ var LinkDown = Rule{
 				down := r.Ports.DownFor(lasts)
 				shown := event.Names(slices.Clone(down))
 				which := "the link of port " + strings.Join(shown, ", ")
-				if len(down) > 1 {
+				switch {
+				case slices.Equal(down, []string{""}):
+					which, shown = "a link", nil
+				case len(down) > 1:
 					which = fmt.Sprintf("the links of %d ports (%s)", len(down), strings.Join(shown, ", "))
 				}
 				d.Describe(ev, " lost "+which+" to other GPUs")
@@ -79,9 +81,9 @@ type Link struct {
 }
 
 // AddLink adds a point of gpu.link.up to those of one time. A port that is there twice is up
-// where either is. It reports whether it is valid, and whether there was room.
+// where either is; a device may report all of its ports as one without a name. It reports whether it is valid, and whether there was room.
 func AddLink(links []Link, v float64, port string) (all []Link, valid, room bool) {
-	if port == "" || len(port) > maxPort || math.IsNaN(v) {
+	if len(port) > maxPort {
 		return links, false, true
 	}
 	if i := slices.IndexFunc(links, func(l Link) bool { return l.Port == port }); i >= 0 {
