@@ -31,7 +31,7 @@ func NewFactory() receiver.Factory {
 func (c *SourceConfig) exporter(vendor *devicemap.Vendor) *scrape.Exporter {
 	e := scrape.Exporter{
 		Exporter: amd.Exporter, Vendor: vendor, OwnNames: scrape.NamesExporter,
-		IntervalOption: "for how long the exporter caches its readings", Pods: ".*;metrics-exporter;.*",
+		IntervalOption: "for how long the exporter caches its readings", Pods: amd.Pods,
 	}
 	if c.Source == SourceSysfs {
 		e.Exporter, e.Local = driver(e.Exporter), &scrape.Local{}

@@ -30,7 +30,7 @@ func NewFactory() receiver.Factory {
 var exporter = scrape.Exporter{
 	Exporter: gaudi.Exporter, Vendor: &gaudi.Vendor, OwnNames: scrape.NamesExporter,
 	IntervalOption: "how often the exporter answers", MinInterval: 10 * time.Second,
-	Pods: ".*(metric-exporter-ds|habana-ai).*",
+	Pods: gaudi.Pods,
 }
 
 func createMetrics(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {

@@ -28,7 +28,7 @@ func NewFactory() receiver.Factory {
 // app.kubernetes.io/name=xpumd (2.x).
 var exporter = scrape.Exporter{
 	Exporter: intel.Exporter, OwnNames: scrape.NamesExporter,
-	IntervalOption: "how often XPU Manager reads its GPUs", Pods: ".*(intel-xpumanager|xpumd).*",
+	IntervalOption: "how often XPU Manager reads its GPUs", Pods: intel.Pods,
 	OtherPorts: []int{intel.Port1},
 }
 

@@ -20,47 +20,26 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/vendorpage"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
-const (
-	maxNames = 16  // drivers and models that are reported
-	maxCause = 300 // bytes of an error that are reported
-)
+const maxNames = 16 // drivers and models that are reported
 
 // DefaultSettings are those of a receiver without keys about the page.
 func DefaultSettings() fetch.Settings { return fetch.DefaultSettings(dcgm.Exporter.Type) }
 
+// Exporter has the names of dcgm-exporter, and what to do where it fails.
+var Exporter = &dcgm.Exporter
+
 // Remedy is what to do about an outcome, given the error behind it, if any.
 func Remedy(o fetch.Outcome, err error) string { return dcgm.Exporter.Remedy(o, err) }
 
-// Remedies for parts of a page.
-var (
-	RemedyOfRepeated = dcgm.Exporter.Repeated
-	RemedyOfLong     = dcgm.Exporter.Long
-)
-
 // Page is what was read from a page.
 type Page struct {
-	// Outcome is OK for a page that gives the receiver at least one GPU. Why has
-	// the evidence of any other.
-	Outcome fetch.Outcome
-	Why     string
-	// Rows are all samples, and Known those of DCGM fields that are in the field
-	// table.
-	Rows, Known int
-	// Unparsable are lines that are no samples, Cause is about the first, and
-	// LineRemedy what to do about it.
-	Unparsable        int
-	Cause, LineRemedy string
-	// Repeated are samples of a series that the page had already, and TooLong those
-	// over a limit of a line, of which LongCause is about the first.
-	Repeated, TooLong int
-	LongCause         string
-	// OverLimit names the limit of the receiver that the page is over, if it is over
-	// one: Beyond samples are left out for it, and OverRemedy is what to do.
-	OverLimit, OverRemedy string
-	Beyond                int
+	vendorpage.Lines
+	// Known are rows of DCGM fields that are in the field table.
+	Known int
 	// Devices are GPUs; MIG instances count with their GPU. Silent are those of
 	// them without any value.
 	Devices, Silent int
@@ -85,21 +64,11 @@ type Page struct {
 // Read reads a page as the receiver does. An error is a page that the receiver
 // refuses, see fetch.Failed.
 func Read(text []byte, o pagetext.Options) (*Page, error) {
-	rows, read, err := pagetext.NewReader(&dcgm.Vendor, o).Read(text, nil)
+	lines, rows, _, err := vendorpage.ReadLines(&dcgm.Exporter, &dcgm.Vendor, text, o)
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{
-		Rows: read.Samples, Unparsable: read.Refused[devicemap.Unparsable], Cause: shortCause(read.Bad),
-		Repeated: read.Refused[devicemap.Repeated], TooLong: read.TooLong, LongCause: shortCause(read.Long),
-		seen: map[devicetable.ID]bool{},
-	}
-	if read.Bad != nil {
-		p.LineRemedy = dcgm.Exporter.LineRemedy(read.Bad)
-	}
-	result := devicemap.NewTarget(&dcgm.Vendor, devicemap.Options{OTel: true}).Map(&devicemap.Page{Up: true, Rows: rows, Samples: read.Samples, Refused: read.Refused, Over: read.Over}, devicemap.Exporter{})
-	p.Outcome, p.Why = dcgm.Exporter.Lacking(result.Lack), result.Why
-	p.OverLimit, p.OverRemedy, p.Beyond = string(result.Over), dcgm.Exporter.OverRemedy(result.Over), result.Refused[devicemap.Limit]-read.TooLong
+	p := &Page{Lines: lines, seen: map[devicetable.ID]bool{}}
 	devices, drivers, models := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var standing []string
 	for _, row := range rows {
@@ -127,13 +96,6 @@ func Read(text []byte, o pagetext.Options) (*Page, error) {
 	}
 	p.still = h.Sum64()
 	return p, nil
-}
-
-func shortCause(err error) string {
-	if err == nil {
-		return ""
-	}
-	return safetext.Strip(err.Error(), maxCause)
 }
 
 // readLabels notes what the labels of a row are about, and returns its GPU.

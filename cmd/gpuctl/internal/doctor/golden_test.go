@@ -41,6 +41,7 @@ func TestGolden(t *testing.T) {
 		"UNWELL": serve(t, `{"error":"samples are not stored"}`), "CONSOLE": serve(t, consoleStatus), "NOCONSOLE": serve(t, "<html>"),
 		"TAKES": serveOTLP(t, &otlp{answer: codes.OK}), "REFUSES": serveOTLP(t, &otlp{answer: codes.Unavailable}), "UNAUTHENTICATED": serveOTLP(t, &otlp{answer: codes.Unauthenticated}),
 		"CLOSED": closed(t), "FOLDER": dir, "SOCKET": socket,
+		"AMDPAGE": serve(t, amdPage), "GAUDIPAGE": serve(t, gaudiPage), "INTELPAGE": serve(t, intelPage),
 	}
 	serveKubelet(t, socket)
 	kubeconfig(t, dir)
@@ -64,6 +65,10 @@ service:
   telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: OWNPORT}}}}]}}
   pipelines: {metrics: {receivers: [otlp], processors: [gpu_summary], exporters: []}, logs: {receivers: [otlp], exporters: [webhook]}}
 `
+	vendors := `
+receivers: {amd_gpu: {endpoints: ["http://AMDPAGE"]}, amd_gpu/driver: {source: sysfs}, gaudi: {endpoints: ["http://GAUDIPAGE"]}, intel_gpu: {endpoints: ["http://INTELPAGE"]}, gpu_allocation: {auth_type: none}}
+service: {pipelines: {metrics: {receivers: [amd_gpu, amd_gpu/driver, gaudi, intel_gpu, gpu_allocation]}}}
+`
 	addresses["OWNPORT"] = addresses["OWN"][strings.LastIndexByte(addresses["OWN"], ':')+1:]
 	for name, tt := range map[string]struct {
 		config  string
@@ -80,6 +85,7 @@ service:
 		"no-console": {strings.ReplaceAll(gateway, "CONSOLE", "NOCONSOLE"), Options{Only: []string{"console"}}},
 		"no-page":    {strings.ReplaceAll(agent, "EXPORTER", "FROZEN"), Options{Only: []string{"exporter"}}},
 		"watched":    {strings.ReplaceAll(agent, "GATEWAY", "TAKES"), Options{Only: []string{"exporter", "telemetry"}, Watch: time.Millisecond}},
+		"vendors":    {vendors, Options{Only: []string{"configuration", "exporter"}, Watch: time.Millisecond}},
 		"role-agent": {"", Options{Role: "agent", As: "system:serviceaccount:otelcol-gpu:otelcol-gpu-agent"}},
 		"role":       {"", Options{Role: "gateway"}},
 		"empty":      {"service: {pipelines: {metrics: {receivers: [x]}}, telemetry: {metrics: {readers: []}}}", Options{}},

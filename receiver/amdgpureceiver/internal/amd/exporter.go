@@ -10,6 +10,9 @@ import (
 
 const noIdentity = "add GPU_UUID to GPUConfig.Labels in the exporter's config; a guest without uuid and serial number cannot be identified"
 
+// Pods matches the labels of the exporter's pods, see scrape.Exporter.
+const Pods = ".*;metrics-exporter;.*"
+
 // Exporter has the names of AMD's exporter, and what to do where it fails.
 var Exporter = fetch.Exporter{
 	Type: "amd_gpu", Program: "Device Metrics Exporter", Port: 5000,

@@ -8,6 +8,9 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
+// Pods matches the labels of the exporter's pods, see scrape.Exporter.
+const Pods = ".*(metric-exporter-ds|habana-ai).*"
+
 // Exporter has the names of the Gaudi metric exporter, and what to do where it fails.
 var Exporter = fetch.Exporter{
 	Type: "gaudi", Program: "the Gaudi metric exporter", Port: 41611,

@@ -5,12 +5,15 @@ package intel
 
 import "github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 
+// Pods matches the labels of the exporter's pods, see scrape.Exporter.
+const Pods = ".*(intel-xpumanager|xpumd).*"
+
 // Port1 is the port that 1.x listens on by default.
 const Port1 = 29999
 
 // Exporter has the names of XPU Manager, and what to do where it fails.
 var Exporter = fetch.Exporter{
-	Type: "intel_gpu", Program: "XPU Manager 2.x", Port: 8080,
+	Type: "intel_gpu", Program: "XPU Manager", Port: 8080,
 	Remedies: map[fetch.Outcome]string{
 		fetch.Parse:    "the answer is no page in the Prometheus text format (HTML is a login page or another server): use XPU Manager's /metrics",
 		fetch.Empty:    "XPU Manager prints nothing: look at its log; it has just started, or its container has no access to /dev/dri",

@@ -60,6 +60,9 @@ func TestOwner(t *testing.T) {
 	assert.Equal(t, "llm-0 ai server", strings.Join([]string{got["pod"].(string), got["namespace"].(string), got["container"].(string)}, " "))
 	two := scrape(t, row("xpum_power_watts", `kube_pod="a",kube_namespace="n"`, 30), row("xpum_engine_ratio", `kube_pod="b",kube_namespace="n"`, 1))
 	assert.Len(t, two.Resource(board)[names.DeviceHolders], 2, "a card that is shared")
+	tiles := scrape(t, row("xpum_power_watts", `kube_pod="a"`, 31), row("xpum_power_watts", `sub_dev="1",kube_pod="a"`, 1))
+	assert.Equal(t, "a", tiles.Resource(board)["pod"])
+	assert.NotContains(t, tiles.Resource(board+"/1"), "pod", "the owner of a GPU is not that of its tiles as well")
 }
 
 // TestLimit: 1.x prints no size.

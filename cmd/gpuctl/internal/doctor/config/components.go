@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -43,15 +44,22 @@ func (c *Configuration) Allocations() []Component {
 	})
 }
 
-// DCGM is what is read of the configuration of a dcgm receiver.
-type DCGM struct {
+// ExporterReceivers are the types of the receivers that scrape a vendor's exporter.
+var ExporterReceivers = []string{"dcgm", "amd_gpu", "gaudi", "intel_gpu"}
+
+// Exporters is what is read of the configuration of a receiver that scrapes exporters.
+type Exporters struct {
 	Component
+	// Type is one of ExporterReceivers.
+	Type      string
 	Endpoints []string
 	// Kubernetes is nil where exporters are not discovered.
 	Kubernetes *Discovery
+	// Source is sysfs where the receiver reads the driver's files instead.
+	Source string
 }
 
-// Discovery is how a dcgm receiver finds its node's exporter.
+// Discovery is how a receiver finds its node's exporter.
 type Discovery struct {
 	NodeName      string   `mapstructure:"node_name"`
 	Namespaces    []string `mapstructure:"namespaces"`
@@ -59,16 +67,18 @@ type Discovery struct {
 	Port          int      `mapstructure:"port"`
 }
 
-// DCGM returns the dcgm receivers that can be read.
-func (c *Configuration) DCGM() []DCGM {
-	var all []DCGM
-	for _, component := range c.Of("receivers", "dcgm") {
+// Exporters returns the receivers of exporters that can be read, by their ids.
+func (c *Configuration) Exporters() []Exporters {
+	var all []Exporters
+	for _, component := range c.Of("receivers", ExporterReceivers...) {
 		var cfg struct {
 			Endpoints  []string   `mapstructure:"endpoints"`
 			Kubernetes *Discovery `mapstructure:"kubernetes"`
+			Source     string     `mapstructure:"source"`
 		}
 		if component.Read(&cfg) == nil {
-			all = append(all, DCGM{component, cfg.Endpoints, cfg.Kubernetes})
+			name, _, _ := strings.Cut(component.ID, "/")
+			all = append(all, Exporters{component, name, cfg.Endpoints, cfg.Kubernetes, cfg.Source})
 		}
 	}
 	return all
@@ -81,7 +91,7 @@ func (c *Configuration) NodeName() string {
 			return cfg.NodeName
 		}
 	}
-	for _, d := range c.DCGM() {
+	for _, d := range c.Exporters() {
 		if d.Kubernetes != nil && d.Kubernetes.NodeName != "" {
 			return d.Kubernetes.NodeName
 		}
@@ -119,7 +129,7 @@ const (
 // Role is which part of an installation the configuration describes.
 func (c *Configuration) Role() string {
 	summary := len(c.Of("processors", "gpu_summary")) > 0
-	devices := len(c.Of("receivers", "dcgm", "gpu_allocation")) > 0
+	devices := len(c.Of("receivers", append([]string{"gpu_allocation"}, ExporterReceivers...)...)) > 0
 	switch {
 	case summary && devices:
 		return RoleStandalone

@@ -41,7 +41,7 @@ func TestTargets(t *testing.T) {
 		"not yet running": {config.Discovery{}, exporterOf(ours, "Pending", 9400), ""},
 	} {
 		got := ""
-		for _, e := range targets(&tt.k, tt.pod, exporter{page: exporterpage.DefaultSettings()}) {
+		for _, e := range targets(&tt.k, tt.pod, exporter{receiver: "dcgm", page: exporterpage.DefaultSettings()}) {
 			got += e.url
 			assert.Equal(t, "4.5.3", e.version, name)
 		}

@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exporter is the probe of dcgm-exporters and of their pages.
+// Package exporter is the probe of the vendors' exporters and of their pages.
 package exporter
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/config"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/probe"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/web"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/vendorpage"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 )
 
@@ -27,10 +27,11 @@ const maxExporters = 64
 
 // exporter is one to look at.
 type exporter struct {
-	url     string
-	version string // of its image, where discovery knows it
-	client  *http.Client
-	page    fetch.Settings
+	receiver string // the type that scrapes it, empty where the page decides
+	url      string
+	version  string // of its image, where discovery knows it
+	client   *http.Client
+	page     fetch.Settings
 }
 
 // Probe reads the pages of the exporters as the receiver does.
@@ -56,19 +57,23 @@ func exporters(ctx context.Context, env probe.Env) ([]exporter, []probe.Result) 
 	if len(all) > 0 {
 		return all, nil
 	}
-	receivers := env.Config.DCGM()
+	receivers := env.Config.Exporters()
 	if len(receivers) == 0 {
 		return nil, []probe.Result{probe.New("", probe.Skipped, "the configuration has no dcgm receiver in a pipeline", "")}
 	}
 	var results []probe.Result
 	for _, d := range receivers {
+		if d.Source == "sysfs" {
+			results = append(results, probe.New(d.ID, probe.Skipped, "it reads the driver's files and no exporter", ""))
+			continue
+		}
 		as, err := clientOf(d)
 		if err != nil {
-			results = append(results, probe.New("scrape", probe.Fail, err.Error(), "check dcgm::scrape, and that its files are mounted"))
+			results = append(results, probe.New("scrape", probe.Fail, err.Error(), "check "+d.Type+"::scrape, and that its files are mounted"))
 			continue
 		}
 		for _, e := range d.Endpoints {
-			all = append(all, exporter{url: pageOf(e), client: as.client, page: as.page})
+			all = append(all, exporter{receiver: d.Type, url: pageOf(e), client: as.client, page: as.page})
 		}
 		if d.Kubernetes != nil {
 			found, r := discover(ctx, env.Kube, d.Kubernetes, as)
@@ -79,11 +84,11 @@ func exporters(ctx context.Context, env probe.Env) ([]exporter, []probe.Result) 
 }
 
 // clientOf is how the receiver asks its exporters: an exporter without an address.
-func clientOf(d config.DCGM) (exporter, error) {
+func clientOf(d config.Exporters) (exporter, error) {
 	var cfg struct {
 		Scrape scrapeConfig `mapstructure:"scrape"`
 	}
-	e := exporter{page: exporterpage.DefaultSettings()}
+	e := exporter{receiver: d.Type, page: fetch.DefaultSettings(d.Type)}
 	if err := d.Read(&cfg); err != nil {
 		return e, err
 	}
@@ -120,12 +125,22 @@ func ofExporters(client *http.Client, follow bool) *http.Client {
 
 func checkExporter(ctx context.Context, env probe.Env, e exporter) []probe.Result {
 	host := web.HostOf(e.url)
-	page, a, r := readPage(ctx, e)
+	body, a, r := readBody(ctx, e)
+	if body == nil {
+		return append([]probe.Result{r}, probe.Clock(host, a)...)
+	}
+	if kind := kindOf(e, body); kind != nil {
+		return append(checkKind(ctx, env, kind, e, body), probe.Clock(host, a)...)
+	}
+	page, r := readDCGM(e, body)
 	if page == nil {
 		return append([]probe.Result{r}, probe.Clock(host, a)...)
 	}
 	results := []probe.Result{describe(host, e, page)}
-	results = append(results, lines(host, page)...)
+	results = append(results, lines(host, &page.Lines)...)
+	if page.Silent > 0 {
+		results = append(results, probe.New(host, probe.Warn, fmt.Sprintf("GPUs without any value: %d of %d", page.Silent, page.Devices), "look at dmesg and nvidia-smi on its node: such a GPU has failed, or has no field of the counters file"))
+	}
 	results = append(results, probe.Clock(host, a)...)
 	results = append(results, lacks(host, e, page)...)
 	results = append(results, checks(host, e, page))
@@ -137,7 +152,7 @@ func checkExporter(ctx context.Context, env probe.Env, e exporter) []probe.Resul
 }
 
 // lines reports what of the page the receiver leaves out.
-func lines(host string, page *exporterpage.Page) []probe.Result {
+func lines(host string, page *vendorpage.Lines) []probe.Result {
 	var results []probe.Result
 	warn := func(n int, seen, remedy string) {
 		if n > 0 {
@@ -145,18 +160,16 @@ func lines(host string, page *exporterpage.Page) []probe.Result {
 		}
 	}
 	warn(page.Unparsable, fmt.Sprintf("lines of the page that are no samples: %d; of the first: %s", page.Unparsable, page.Cause), page.LineRemedy)
-	warn(page.Repeated, fmt.Sprintf("samples of a series that the page has already: %d; the first of each counts", page.Repeated), exporterpage.RemedyOfRepeated)
-	warn(page.TooLong, fmt.Sprintf("samples over a limit, left out: %d; of the first: %s", page.TooLong, page.LongCause), exporterpage.RemedyOfLong)
+	warn(page.Repeated, fmt.Sprintf("samples of a series that the page has already: %d; the first of each counts", page.Repeated), page.RepeatedRemedy)
+	warn(page.TooLong, fmt.Sprintf("samples over a limit, left out: %d; of the first: %s", page.TooLong, page.LongCause), page.LongRemedy)
 	warn(page.Beyond, fmt.Sprintf("samples beyond a limit of the receiver, left out: %d; the page has %s", page.Beyond, page.OverLimit), page.OverRemedy)
-	warn(page.Silent, fmt.Sprintf("GPUs without any value: %d of %d", page.Silent, page.Devices), "look at dmesg and nvidia-smi on its node: such a GPU has failed, or has no field of the counters file")
 	return results
 }
 
-// readPage reads the page as the receiver does, or reports why not.
-func readPage(ctx context.Context, e exporter) (*exporterpage.Page, *web.Answer, probe.Result) {
+// readBody asks for the page, or reports why there is none.
+func readBody(ctx context.Context, e exporter) ([]byte, *web.Answer, probe.Result) {
 	a, err := web.Get(ctx, e.client, e.url, http.Header{"Accept": {"text/plain;version=0.0.4"}})
 	seen := ""
-	var page *exporterpage.Page
 	switch limit := e.page.BodyLimit(); {
 	case err != nil:
 		// As Go's client has it: an error of the connection, whatever it is.
@@ -167,22 +180,35 @@ func readPage(ctx context.Context, e exporter) (*exporterpage.Page, *web.Answer,
 	case limit > 0 && int64(len(a.Body)) > limit:
 		err, seen = fetch.ErrTooLarge, fmt.Sprintf("a page of %d bytes, scrape::body_size_limit is %d", len(a.Body), limit)
 	default:
-		var options pagetext.Options
-		if options, err = e.page.Options(web.HostOf(e.url)); err == nil {
-			page, err = exporterpage.Read(a.Body, options)
-		}
-		if err != nil {
-			seen = safetext.Strip(err.Error(), 500)
-		}
+		return append([]byte{}, a.Body...), a, probe.Result{}
 	}
-	outcome := fetch.Failed(err)
+	return nil, a, failed(e, exporterAt(e), seen, err)
+}
+
+// failed is an exporter of which there is no page, with the receiver's outcome and remedy.
+func failed(e exporter, of *fetch.Exporter, seen string, err error) probe.Result {
+	outcome := of.Failed(err)
+	return probe.New(web.HostOf(e.url), probe.Fail, seen, string(outcome)+": "+of.Remedy(outcome, err))
+}
+
+// readDCGM reads the page as the dcgm receiver does, or reports why not.
+func readDCGM(e exporter, body []byte) (*exporterpage.Page, probe.Result) {
+	options, err := e.page.Options(web.HostOf(e.url))
+	var page *exporterpage.Page
 	if err == nil {
-		if page.Outcome == fetch.OK {
-			return page, a, probe.Result{}
-		}
-		outcome, seen = page.Outcome, page.Why
+		page, err = exporterpage.Read(body, options)
 	}
-	return nil, a, probe.New(web.HostOf(e.url), probe.Fail, seen, string(outcome)+": "+exporterpage.Remedy(outcome, err))
+	switch {
+	case err != nil:
+		return nil, failed(e, exporterpage.Exporter, safetext.Strip(err.Error(), 500), err)
+	case page.Outcome != fetch.OK:
+		remedy := exporterpage.Remedy(page.Outcome, nil)
+		if kind := kindByFamilies(e, body); kind != nil && page.Known == 0 {
+			remedy = pageOfOther(kind.Exporter)
+		}
+		return nil, probe.New(web.HostOf(e.url), probe.Fail, page.Why, string(page.Outcome)+": "+remedy)
+	}
+	return page, probe.Result{}
 }
 
 func describe(host string, e exporter, page *exporterpage.Page) probe.Result {
@@ -292,7 +318,11 @@ func watch(ctx context.Context, every time.Duration, host string, e exporter, be
 		return nil
 	case <-time.After(every):
 	}
-	page, _, failed := readPage(ctx, e)
+	body, _, failed := readBody(ctx, e)
+	if body == nil {
+		return []probe.Result{failed}
+	}
+	page, failed := readDCGM(e, body)
 	if page == nil {
 		return []probe.Result{failed}
 	}

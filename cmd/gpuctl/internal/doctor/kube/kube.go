@@ -192,7 +192,7 @@ func authOf(c *config.Configuration, impersonate, onlyCluster bool) (k8sclient.C
 		}
 		return k8sclient.Config{AuthType: cfg.AuthType, Context: cfg.Context}, true
 	}
-	for _, d := range c.DCGM() {
+	for _, d := range c.Exporters() {
 		if d.Kubernetes != nil {
 			return own, true
 		}

@@ -39,12 +39,12 @@ func rights(env probe.Env) []right {
 		return append([]right{{"", "pods", listAndWatch, "", "dcgm, k8s_attributes", false}}, allocationRights(nil)...)
 	}
 	var all []right
-	for _, d := range env.Config.DCGM() {
+	for _, d := range env.Config.Exporters() {
 		if d.Kubernetes == nil {
 			continue
 		}
 		for _, ns := range orAll(d.Kubernetes.Namespaces) {
-			all = append(all, right{"", "pods", listAndWatch, ns, "dcgm", false})
+			all = append(all, right{"", "pods", listAndWatch, ns, d.Type, false})
 		}
 	}
 	type auth struct {

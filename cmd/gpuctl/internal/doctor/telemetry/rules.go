@@ -3,6 +3,8 @@
 
 package telemetry
 
+import "github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/config"
+
 // rule is one of the collector's own metrics that should be 0, or a gauge that
 // should stay below a bound.
 type rule struct {
@@ -21,10 +23,32 @@ type rule struct {
 }
 
 // rules in the order of their results. Counters are since the collector's start.
-var rules = []rule{
-	{metric: "otelcol_dcgm_receiver_scrapes", label: "outcome", fine: []string{"ok"}, means: "scrapes that gave nothing", remedy: "the log names cause and remedy (exporter gives no GPU metrics); gpuctl doctor exporter"},
-	{metric: "otelcol_dcgm_receiver_rows_refused", label: "reason", only: []string{"limit"}, means: "rows beyond a limit of one target", remedy: "is it really one exporter's page? The log names a label that is too long (max_labels, max_label_bytes); the receiver's README has the other limits"},
-	{metric: "otelcol_dcgm_receiver_rows_refused", label: "reason", only: []string{"unparsable"}, means: "lines of a page that are no samples", remedy: "mostly a field that is a text: in the exporter's counters file label as the type of a STRING field, BINARY ones out; gpuctl doctor exporter names the first line"},
+var rules = append(receiverRules(), ownRules...)
+
+// receiverRules are those of the receivers of exporters, which have the same metrics.
+func receiverRules() (all []rule) {
+	for _, receiver := range config.ExporterReceivers {
+		lines := "look at that line: gpuctl doctor exporter names the first"
+		if receiver == "dcgm" {
+			lines = "mostly a field that is a text: in the exporter's counters file label as the type of a STRING field, BINARY ones out; gpuctl doctor exporter names the first line"
+		}
+		all = append(all,
+			rule{metric: scrapesOf(receiver), label: "outcome", fine: []string{"ok"}, means: "scrapes that gave nothing", remedy: "the log names cause and remedy (exporter gives no GPU metrics); gpuctl doctor exporter"},
+			rule{metric: refusedBy(receiver), label: "reason", only: []string{"limit"}, means: "rows beyond a limit of one target", remedy: "is it really one exporter's page? The log names a label that is too long (max_labels, max_label_bytes); the receiver's README has the other limits"},
+			rule{metric: refusedBy(receiver), label: "reason", only: []string{"unparsable"}, means: "lines of a page that are no samples", remedy: lines},
+		)
+		if receiver != "dcgm" {
+			all = append(all, rule{metric: refusedBy(receiver), label: "reason", only: []string{"no_device"}, means: "rows that name no device that can be told from others", remedy: "gpuctl doctor exporter names the label or setting that is missing"})
+		}
+	}
+	return all
+}
+
+func scrapesOf(receiver string) string { return "otelcol_" + receiver + "_receiver_scrapes" }
+func refusedBy(receiver string) string { return "otelcol_" + receiver + "_receiver_rows_refused" }
+
+// ownRules are those of the other components.
+var ownRules = []rule{
 	{metric: "otelcol_gpu_allocation_snapshot_age", gauge: true, above: 60, means: "seconds since the kubelet answered", remedy: "nothing is emitted then, and owners expire: gpuctl doctor kubelet"},
 	{metric: "otelcol_gpu_allocation_calls", label: "outcome", fine: []string{"ok"}, means: "calls that the kubelet did not answer well", remedy: "the log names cause and remedy; gpuctl doctor kubelet"},
 	{metric: "otelcol_gpu_allocation_api_requests", label: "result", fine: []string{"ok", "not_served", "not_found", "other"}, means: "requests of gpu_allocation that the Kubernetes API did not answer well", remedy: "gpuctl doctor kubernetes rbac"},
@@ -37,7 +61,7 @@ var rules = []rule{
 	{metric: "otelcol_gpu_summary_limit_refusals", means: "pods, services or devices that a limit kept out of the averages", remedy: "raise the limit of gpu_summary that the label names"},
 	{metric: "otelcol_gpu_summary_expected_pods_refused", means: "expected pods that a limit kept out", remedy: "raise the limit of gpu_summary"},
 	{metric: "otelcol_gpu_summary_nodes_silent", gauge: true, means: "nodes with missing pods of which nothing arrived since the start", remedy: "let the agent's DaemonSet run there (tolerations, node selector); name nodes on which it cannot run, such as virtual ones, in gpu_summary::unobserved_nodes"},
-	{metric: "otelcol_gpu_summary_points_refused", label: "reason", fine: []string{"late", "duplicate"}, means: "points that the summary cannot use", remedy: "by reason: no_namespace, no_service and no_device came past gpu_pod or k8s_attributes; too_old from a clock that is behind; wrong_unit and wrong_kind not from the dcgm receiver"},
+	{metric: "otelcol_gpu_summary_points_refused", label: "reason", fine: []string{"late", "duplicate"}, means: "points that the summary cannot use", remedy: "by reason: no_namespace, no_service and no_device came past gpu_pod or k8s_attributes; too_old from a clock that is behind; wrong_unit and wrong_kind not from one of our receivers"},
 	{metric: "otelcol_gpu_summary_points_future", means: "points dated more than 30 s ahead", remedy: "a node's clock is wrong: synchronise it (chrony, ntpd)"},
 	{metric: "otelcol_gpu_summary_clock_steps", means: "steps of this machine's clock", remedy: "let chrony or ntpd slew the clock instead of setting it"},
 	{metric: "otelcol_gpu_summary_evaluations_failed", means: "evaluations that were not accepted", remedy: "the log names who refused them: mostly memory_limiter, raise MEMORY_LIMIT_MIB"},

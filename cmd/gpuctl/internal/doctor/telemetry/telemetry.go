@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/config"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/probe"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/web"
 )
@@ -159,12 +160,14 @@ func queues(own Metrics) []probe.Result {
 	return results
 }
 
-// neverScraped is that no scrape has ever succeeded.
-func neverScraped(own Metrics) []probe.Result {
-	scrapes := own.sum("otelcol_dcgm_receiver_scrapes", nil)
-	well := own.sum("otelcol_dcgm_receiver_scrapes", func(ls labels.Labels) bool { return ls.Get("outcome") == "ok" })
-	if scrapes == 0 || well > 0 {
-		return nil
+// neverScraped is that no scrape of a receiver has ever succeeded.
+func neverScraped(own Metrics) (results []probe.Result) {
+	for _, receiver := range config.ExporterReceivers {
+		scrapes := own.sum(scrapesOf(receiver), nil)
+		well := own.sum(scrapesOf(receiver), func(ls labels.Labels) bool { return ls.Get("outcome") == "ok" })
+		if scrapes > 0 && well == 0 {
+			results = append(results, probe.New(scrapesOf(receiver), probe.Fail, "not one scrape has succeeded since the start", "gpuctl doctor exporter"))
+		}
 	}
-	return []probe.Result{probe.New("otelcol_dcgm_receiver_scrapes", probe.Fail, "not one scrape has succeeded since the start", "gpuctl doctor exporter")}
+	return results
 }
