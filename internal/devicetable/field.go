@@ -71,6 +71,8 @@ type Field struct {
 	Name string
 	// Aliases are its names in other versions, for the same value.
 	Aliases []string
+	// Since is the exporter's first version that prints the field, empty where all do.
+	Since string
 	// Number is the vendor's number of the field, 0 where it has none.
 	Number int
 	Type   Type

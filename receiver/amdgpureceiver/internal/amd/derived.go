@@ -94,14 +94,22 @@ func writeRAS(d *devicemap.Device, w *devicemap.Writer) {
 	texts := slices.SortedFunc(maps.Keys(rows), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 	})
+	unknown := len(texts)
 	for _, severity := range severities {
+		written := false
 		for _, text := range texts {
-			if of, _, _ := strings.Cut(strings.ToLower(text), ","); strings.TrimPrefix(of, "cper_severity_") == severity {
+			of, _, _ := strings.Cut(strings.ToLower(text), ",")
+			if strings.TrimPrefix(of, "cper_severity_") != severity {
+				continue
+			}
+			unknown--
+			if !written {
 				w.Value(&names.GPURASLast, rows[text].V).Attributes().PutStr(names.GPURASSeverity, severity)
-				break
+				written = true
 			}
 		}
 	}
+	d.Count(devicemap.Unmapped, unknown)
 }
 
 var healthStates = [...]string{"pass", "warn", "fail"}

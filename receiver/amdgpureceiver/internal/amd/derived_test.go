@@ -145,5 +145,23 @@ func TestHealthOfPartitions(t *testing.T) {
 
 // TestRASOfUnknownSeverity: only the severities that records have.
 func TestRASOfUnknownSeverity(t *testing.T) {
-	assert.Empty(t, scrape(t, row("gpu_afid_errors", 30, `afid_index="0"`, `severity="odd"`), row("gpu_afid_errors", 30)).Points(board0))
+	r := scrape(t, row("gpu_afid_errors", 30, `afid_index="0"`, `severity="odd"`), row("gpu_afid_errors", 30), row("gpu_afid_errors", 24, `severity="fatal"`))
+	assert.Equal(t, []string{"gpu.ras.last{gpu.ras.severity=fatal} 24"}, r.Points(board0))
+	assert.Equal(t, map[string]int{"unmapped": 2}, r.Refusals())
+}
+
+// TestFrozen: an exporter that repeats old values is found by an energy that has moved.
+func TestFrozen(t *testing.T) {
+	frozen := func(energies ...float64) []string {
+		e := newExporter(t)
+		var r pagetexttest.Result
+		for _, v := range energies {
+			r = e.Scrape(row("gpu_energy_consumed", v))
+		}
+		return r.Only("", "gpu.exporter.frozen")
+	}
+	still := []float64{2, 2, 2, 2, 2, 2, 2, 2}
+	assert.Empty(t, frozen(still...), "it never moved")
+	assert.Equal(t, []string{"gpu.exporter.frozen{} 0"}, frozen(1, 2))
+	assert.Equal(t, []string{"gpu.exporter.frozen{} 1"}, frozen(append([]float64{1}, still...)...))
 }

@@ -96,9 +96,9 @@ const (
 // exporter's sources and of AMD's library behind it: TYPE and HELP lines do not have them.
 var fields = append([]devicetable.Field{
 	GfxActivity:  {Name: "gpu_gfx_activity", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
-	GfxBusy:      {Name: "gpu_gfx_busy_instantaneous", Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
-	VCNBusy:      {Name: "gpu_vcn_busy_instantaneous", Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
-	JPEGBusy:     {Name: "gpu_jpeg_busy_instantaneous", Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
+	GfxBusy:      {Name: "gpu_gfx_busy_instantaneous", Since: "1.3.1", Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
+	VCNBusy:      {Name: "gpu_vcn_busy_instantaneous", Since: "1.3.1", Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
+	JPEGBusy:     {Name: "gpu_jpeg_busy_instantaneous", Since: "1.3.1", Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
 	VCNActivity:  {Name: "gpu_vcn_activity", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "vcn_index", Several: devicetable.First},
 	JPEGActivity: {Name: "gpu_jpeg_activity", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "jpeg_index", Several: devicetable.First},
 	UMCActivity:  {Name: "gpu_umc_activity", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
@@ -120,8 +120,8 @@ var fields = append([]devicetable.Field{
 
 	ECCCorrected:        {Name: "gpu_ecc_correct_total", Scope: devicetable.Board, Unit: "errors", Several: devicetable.First},
 	ECCUncorrected:      {Name: "gpu_ecc_uncorrect_total", Scope: devicetable.Board, Unit: "errors", Several: devicetable.First},
-	ECCDeferred:         {Name: "gpu_ecc_deferred_total", Scope: devicetable.Board, Unit: "errors", Several: devicetable.First},
-	AFIDErrors:          {Name: "gpu_afid_errors", Scope: devicetable.Board, Unit: "code", Code: true, Label: "severity,afid_index", Several: devicetable.First},
+	ECCDeferred:         {Name: "gpu_ecc_deferred_total", Since: "1.5.0", Scope: devicetable.Board, Unit: "errors", Several: devicetable.First},
+	AFIDErrors:          {Name: "gpu_afid_errors", Since: "1.4.2", Scope: devicetable.Board, Unit: "code", Code: true, Label: "severity,afid_index", Several: devicetable.First},
 	Health:              {Name: "gpu_health", Scope: devicetable.Board, Unit: "1 healthy, 0 not", Label: "gpu_id", Several: devicetable.First},
 	PCIeReplays:         {Name: "pcie_replay_count", Scope: devicetable.Board, Unit: "replays", Several: devicetable.First},
 	PCIeRecoveries:      {Name: "pcie_recovery_count", Scope: devicetable.Board, Unit: "recoveries", Several: devicetable.First},
@@ -129,19 +129,19 @@ var fields = append([]devicetable.Field{
 	PCIeNACKsSent:       {Name: "pcie_nack_sent_count", Aliases: []string{"pcie_nac_sent_count"}, Scope: devicetable.Board, Unit: "NACKs", Several: devicetable.First},
 	PCIeNACKsReceived:   {Name: "pcie_nack_received_count", Aliases: []string{"pcie_nac_received_count"}, Scope: devicetable.Board, Unit: "NACKs", Several: devicetable.First},
 	PCIeBandwidth:       {Name: "pcie_bandwidth", Scope: devicetable.Board, Unit: "Mb/s", Mul: 125_000, Several: devicetable.First},
-	PCIeRX:              {Name: "pcie_rx", Scope: devicetable.Board, Unit: "By", ZeroIsAbsent: true, Several: devicetable.First},
-	PCIeTX:              {Name: "pcie_tx", Scope: devicetable.Board, Unit: "By", ZeroIsAbsent: true, Several: devicetable.First},
+	PCIeRX:              {Name: "pcie_rx", Since: "1.4.0", Scope: devicetable.Board, Unit: "By", ZeroIsAbsent: true, Several: devicetable.First},
+	PCIeTX:              {Name: "pcie_tx", Since: "1.4.0", Scope: devicetable.Board, Unit: "By", ZeroIsAbsent: true, Several: devicetable.First},
 	XGMIRX:              {Name: "gpu_xgmi_link_rx", Scope: devicetable.Board, Unit: "KiB", Mul: kib, Label: "link_index", Several: devicetable.First},
 	XGMITX:              {Name: "gpu_xgmi_link_tx", Scope: devicetable.Board, Unit: "KiB", Mul: kib, Label: "link_index", Several: devicetable.First},
 
-	ProcessorHotRatio:  {Name: "gpu_violation_processor_hot_residency_percentage", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
-	PPTRatio:           {Name: "gpu_violation_ppt_residency_percentage", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
-	SocketThermalRatio: {Name: "gpu_violation_socket_thermal_residency_percentage", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
-	VRThermalRatio:     {Name: "gpu_violation_vr_thermal_residency_percentage", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
-	HBMThermalRatio:    {Name: "gpu_violation_hbm_thermal_residency_percentage", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
-	HostPowerRatio:     {Name: "gpu_violation_gfx_clock_below_host_limit_power_percentage", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
-	HostThermalRatio:   {Name: "gpu_violation_gfx_clock_below_host_limit_thermal_percentage", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
-	LowUtilRatio:       {Name: "gpu_violation_low_utilization_percentage", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
+	ProcessorHotRatio:  {Name: "gpu_violation_processor_hot_residency_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
+	PPTRatio:           {Name: "gpu_violation_ppt_residency_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
+	SocketThermalRatio: {Name: "gpu_violation_socket_thermal_residency_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
+	VRThermalRatio:     {Name: "gpu_violation_vr_thermal_residency_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
+	HBMThermalRatio:    {Name: "gpu_violation_hbm_thermal_residency_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
+	HostPowerRatio:     {Name: "gpu_violation_gfx_clock_below_host_limit_power_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
+	HostThermalRatio:   {Name: "gpu_violation_gfx_clock_below_host_limit_thermal_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
+	LowUtilRatio:       {Name: "gpu_violation_low_utilization_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
 	ProcessorHotTotal:  {Name: "gpu_violation_processor_hot_residency_accumulated", Aliases: []string{"gpu_violation_proc_hot_residency_accumulated"}, Scope: devicetable.Board, Unit: "steps", Several: devicetable.First},
 	PPTTotal:           {Name: "gpu_violation_ppt_residency_accumulated", Scope: devicetable.Board, Unit: "steps", Several: devicetable.First},
 	SocketThermalTotal: {Name: "gpu_violation_socket_thermal_residency_accumulated", Aliases: []string{"gpu_violation_soc_thermal_residency_accumulated"}, Scope: devicetable.Board, Unit: "steps", Several: devicetable.First},
@@ -152,7 +152,7 @@ var fields = append([]devicetable.Field{
 	LowUtilTotal:       {Name: "gpu_violation_low_utilization_accumulated", Scope: devicetable.Board, Unit: "steps", Label: "xcc_index", Several: devicetable.First},
 	ViolationCounter:   {Name: "gpu_violation_current_accumulated_counter", Scope: devicetable.Board, Unit: "steps", Several: devicetable.First},
 
-	TensorActive:    {Name: "gpu_prof_tensor_active_percent", Type: devicetable.Double, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
+	TensorActive:    {Name: "gpu_prof_tensor_active_percent", Since: "1.3.0", Type: devicetable.Double, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
 	SMActive:        {Name: "gpu_prof_sm_active", Type: devicetable.Double, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
 	Occupancy:       {Name: "gpu_prof_occupancy_percent", Type: devicetable.Double, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
 	SIMDUtilization: {Name: "gpu_prof_simd_utilization", Type: devicetable.Double, Unit: "1", Bounds: devicetable.Ratio, Several: devicetable.First},
@@ -177,8 +177,8 @@ var eccBlockNames = [...]string{
 }
 
 // eccTypes are the words in the names of the families, and the values of error.type.
-var eccTypes = [...]struct{ family, attribute string }{
-	{"correct", "corrected"}, {"uncorrect", "uncorrected"}, {"deferred", "deferred"},
+var eccTypes = [...]struct{ family, attribute, since string }{
+	{"correct", "corrected", ""}, {"uncorrect", "uncorrected", ""}, {"deferred", "deferred", "1.5.0"},
 }
 
 // eccBlock is the field of the ECC errors of a block and type, by their places.
@@ -189,7 +189,7 @@ func eccBlock(block, kind int) devicetable.ID {
 func eccBlocks() (list []devicetable.Field) {
 	for _, block := range eccBlockNames {
 		for _, kind := range eccTypes {
-			list = append(list, devicetable.Field{Name: "gpu_ecc_" + kind.family + "_" + block, Scope: devicetable.Board, Unit: "errors", Several: devicetable.First})
+			list = append(list, devicetable.Field{Name: "gpu_ecc_" + kind.family + "_" + block, Since: kind.since, Scope: devicetable.Board, Unit: "errors", Several: devicetable.First})
 		}
 	}
 	return list

@@ -95,7 +95,11 @@ func number(text string) string {
 
 // mode reads a partition mode. Without partitions it is "" or spx, for the memory nps1.
 func mode(text string) string {
-	switch text = strings.ToLower(text); text {
+	text = strings.ToLower(text)
+	for _, of := range [...]string{"compute", "memory"} { // the name of AMD's constant
+		text = strings.TrimPrefix(text, "gpu_"+of+"_partition_type_")
+	}
+	switch text {
 	case "none", "n/a", "na":
 		return ""
 	}

@@ -95,6 +95,7 @@ func TestIdentity(t *testing.T) {
 		{"two boards share one, the host has it once", []string{device(0, `serial_number="S1"`), device(3, `serial_number="S1"`)}, true, nil, 2},
 		{"one of two with the serial number has a uuid", []string{device(0, `gpu_uuid="`+uuid0+`"`, `serial_number="S1"`), device(1, `serial_number="S1"`)}, true, []string{board0}, 1},
 		{"no serial number", []string{device(0, `serial_number="N/A"`), device(1)}, true, nil, 2},
+		{"a family that the table does not know", []string{labelled("gpu_voltage", 800, zero, `gpu_id="0"`)}, false, nil, 1},
 		{"a serial number that cannot be in an id", []string{device(0, `serial_number="a/b::c"`)}, false, nil, 1},
 	} {
 		v := NewVendor(nil)

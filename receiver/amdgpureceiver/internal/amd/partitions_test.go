@@ -124,7 +124,8 @@ func TestModeOfTheFirstPartitionAlone(t *testing.T) {
 	rest := func(n int) string {
 		return labelled("gpu_used_vram", 1, mi300x, `gpu_compute_partition_type="none"`, `gpu_memory_partition_type="N/A"`, fmt.Sprintf(`gpu_id="%d"`, n), fmt.Sprintf(`gpu_partition_id="%d"`, n), `gpu_uuid="`+uuid0+`"`)
 	}
-	r := scrape(t, rest(1), rest(2), part(0, 0, "gpu_used_vram", 1), rest(3))
+	first := strings.ReplaceAll(part(0, 0, "gpu_used_vram", 1), `"cpx"`, `"GPU_COMPUTE_PARTITION_TYPE_CPX"`)
+	r := scrape(t, rest(1), rest(2), first, rest(3))
 	assert.Equal(t, []string{board0 + "/0", board0 + "/1", board0 + "/2", board0 + "/3"}, r.IDs(t))
 	assert.Equal(t, "cpx_nps4", r.Resource(board0 + "/3")["gpu.partition.profile"])
 }

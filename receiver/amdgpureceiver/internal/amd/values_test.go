@@ -193,3 +193,24 @@ func TestNodesTotal(t *testing.T) {
 	assert.Equal(t, devicemap.LacksPage, r.Lack)
 	assert.Contains(t, r.Points(""), "gpu.exporter.up{} 0")
 }
+
+// TestEveryFieldIsUsed: a family of the table becomes something.
+func TestEveryFieldIsUsed(t *testing.T) {
+	used := map[devicetable.ID]bool{NodesTotal: true}
+	for _, s := range Table.Series {
+		for _, id := range s.From {
+			used[id] = true
+		}
+	}
+	for _, d := range Table.Derived {
+		for _, id := range d.From {
+			used[id] = true
+		}
+	}
+	for _, m := range means {
+		used[m.rows] = used[m.mean]
+	}
+	for id, f := range Table.Fields {
+		assert.True(t, used[devicetable.ID(id)], f.Name)
+	}
+}

@@ -34,7 +34,7 @@ func NewVendor(snapshot func() *gpusysfs.Snapshot) *devicemap.Vendor {
 		Name: "amd_gpu", HwVendor: names.HwVendorAMD, System: "AMD's exporter", Devices: "boards and partitions",
 		Prefixes:    []string{"gpu_", "pcie_", "xgmi_", "sysfs_"},
 		Family:      family,
-		EmptyIsDown: true,
+		EmptyIsDown: true, OnlyDevices: true,
 
 		Table:   Table,
 		Memory:  devicemap.Memory{Used: []devicetable.ID{UsedVRAM}, Total: []devicetable.ID{TotalVRAM, TotalMemory}, Bounded: true},
