@@ -52,6 +52,14 @@ func card(title, description, unit, metric string, more ...queries.Selector) pan
 	}
 }
 
+// activity is a card of what not every vendor measures.
+func activity(title, description, unit, metric string, more ...queries.Selector) panel {
+	p := card(title, description+" NVIDIA alone measures it by default.", unit, metric, more...)
+	p.queries[0].expr = unmeasured(p.queries[0].expr, aService, service...)
+	p.unmeasured = true
+	return p
+}
+
 func pipe(name string) queries.Selector { return queries.Is(queries.Pipe, name) }
 
 func serviceNow() []panel {
@@ -66,11 +74,11 @@ func serviceNow() []panel {
 		card("GPU utilization", "Mean over pods of the time that their GPUs were busy.", units.PercentUnit, queries.ServiceUtilization),
 		card("Memory used", "Mean over pods; a pod's is the sum over its GPUs.", units.BytesIEC, queries.ServicePodMemory),
 		card("Memory total", "Mean over pods of the memory that they hold.", units.BytesIEC, queries.ServicePodLimit),
-		card("Tensor activity", "Mean over pods of the cycles in which the tensor pipe was active.", units.PercentUnit, queries.ServicePipe, pipe("tensor")),
-		card("SM activity", "Mean over pods of the time with a warp on an SM.", units.PercentUnit, queries.ServiceSM),
-		card("DRAM activity", "Mean over pods of the cycles in which the memory interface moved data.", units.PercentUnit, queries.ServiceDRAM),
-		card("FP16 activity", "Mean over pods of the cycles in which the FP16 pipe was active.", units.PercentUnit, queries.ServicePipe, pipe("fp16")),
-		card("FP32 activity", "Mean over pods of the cycles in which the FP32 pipe was active.", units.PercentUnit, queries.ServicePipe, pipe("fp32")),
+		activity("Tensor activity", "Mean over pods of the cycles in which the tensor pipe was active.", units.PercentUnit, queries.ServicePipe, pipe("tensor")),
+		activity("SM activity", "Mean over pods of the time with a warp on an SM.", units.PercentUnit, queries.ServiceSM),
+		activity("DRAM activity", "Mean over pods of the cycles in which the memory interface moved data.", units.PercentUnit, queries.ServiceDRAM),
+		activity("FP16 activity", "Mean over pods of the cycles in which the FP16 pipe was active.", units.PercentUnit, queries.ServicePipe, pipe("fp16")),
+		activity("FP32 activity", "Mean over pods of the cycles in which the FP32 pipe was active.", units.PercentUnit, queries.ServicePipe, pipe("fp32")),
 		card("Power", "Mean over pods; a pod's is the sum over its GPUs. A MIG instance has none.", units.Watt, queries.ServicePodPower),
 		partial, age, idle,
 	}
@@ -87,6 +95,8 @@ func line(title, description, unit, metric string, more ...queries.Selector) pan
 func serviceOverTime() []panel {
 	utilization := line("GPU utilization", "Mean over the pods that report. Missing pods are left out, not counted as 0.", units.PercentUnit, queries.ServiceUtilization)
 	tensor := line("Tensor activity", "Mean over the pods that report it.", units.PercentUnit, queries.ServicePipe, pipe("tensor"))
+	tensor.queries[0].expr = unmeasured(tensor.queries[0].expr, aService, service...)
+	tensor.queries[0].legend += " " + name(note)
 	memory := line("Memory", "Of the whole service: in use, and held.", units.BytesIEC, queries.ServiceMemory)
 	memory.queries[0].legend += " used"
 	memory.queries = append(memory.queries, query{

@@ -127,6 +127,12 @@ func nodeBoard() board {
 		}
 		return lines(title, description, unit, query{expr: each(metric, labels...), legend: legend})
 	}
+	activity := func(title, description, metric string, labels ...string) panel {
+		p := withMax(one(title, description, units.PercentUnit, metric, labels...))
+		p.queries[0].expr = unmeasured(p.queries[0].expr, chosenDevice, device...)
+		p.queries[0].legend += " " + name(note)
+		return p
+	}
 	limit := query{expr: most(last(queries.Of(queries.PowerLimit, chosenDevice, queries.Is(queries.LimitKind, "enforced"))), device...), legend: ofDevice + " limit"}
 	power := one("Power", "Drawn by the board, and what it may draw.", units.Watt, queries.Power)
 	power.queries = append(power.queries, limit)
@@ -136,16 +142,16 @@ func nodeBoard() board {
 		kind: grid, title: "Devices", unit: units.Short, width: 24, height: 10, toService: true,
 		description: "Every device and who holds it.",
 		queries: []query{
-			{expr: most(last(queries.General(chosenDevice)), append(device[:len(device):len(device)], queries.Model, queries.MIGProfile, queries.Namespace, queries.Pod, queries.Service)...), column: "Utilization", unit: units.PercentUnit},
-			{expr: most(last(queries.Of(queries.MemoryUtilization, chosenDevice)), append(device[:len(device):len(device)], queries.Model, queries.MIGProfile, queries.Namespace, queries.Pod, queries.Service)...), column: "Memory", unit: units.PercentUnit},
+			{expr: most(last(queries.General(chosenDevice)), append(device[:len(device):len(device)], queries.Model, queries.MIGProfile, queries.PartitionMode, queries.Namespace, queries.Pod, queries.Service)...), column: "Utilization", unit: units.PercentUnit},
+			{expr: most(last(queries.Of(queries.MemoryUtilization, chosenDevice)), append(device[:len(device):len(device)], queries.Model, queries.MIGProfile, queries.PartitionMode, queries.Namespace, queries.Pod, queries.Service)...), column: "Memory", unit: units.PercentUnit},
 		},
 	}
 	return board{
 		uid: "otelcol-gpu-node", title: "GPU node and device",
-		description: "Nodes and their devices, down to one GPU or MIG instance.",
+		description: "Nodes and their devices, down to one GPU, MIG instance, partition or tile.",
 		variables: []variable{
 			clusterVariable, nodeVariable, hostVariable,
-			{"gpu", "GPU", "hw.id: UUID, of a MIG instance UUID/instance.", queries.Of(queries.MemoryUsage, onNode) + ", " + queries.Device},
+			{"gpu", "GPU", "hw.id; of a MIG instance, partition or tile that of its board, and /number.", queries.Of(queries.MemoryUsage, onNode) + ", " + queries.Device},
 		},
 		rows: []row{
 			{"Now", []panel{who}},
@@ -153,9 +159,9 @@ func nodeBoard() board {
 				withMax(lines("Utilization", "Time in which the device was busy.", units.PercentUnit,
 					query{expr: most(mean(queries.General(chosenDevice)), device...), legend: ofDevice})),
 				withMax(one("Memory", "Share that is in use.", units.PercentUnit, queries.MemoryUtilization)),
-				withMax(one("SM activity", "Time with a warp on an SM.", units.PercentUnit, queries.SMActive)),
-				withMax(one("Pipes", "Cycles in which a pipe was active.", units.PercentUnit, queries.PipeActive, queries.Pipe)),
-				withMax(one("DRAM activity", "Cycles in which the memory interface moved data.", units.PercentUnit, queries.DRAMActive)),
+				activity("SM activity", "Time with a warp on an SM.", queries.SMActive),
+				activity("Pipes", "Cycles in which a pipe was active.", queries.PipeActive, queries.Pipe),
+				activity("DRAM activity", "Cycles in which the memory interface moved data.", queries.DRAMActive),
 				one("Memory used", "In bytes; of a board with MIG instances their sum.", units.BytesIEC, queries.MemoryUsage),
 			}},
 			{"Board", []panel{

@@ -6,6 +6,7 @@ package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 import (
 	"strings"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
 
@@ -50,6 +51,10 @@ func matching(label, pattern string) queries.Selector {
 	return queries.Selector(label + `=~"` + pattern + `"`)
 }
 
+func notMatching(label, pattern string) queries.Selector {
+	return queries.Selector(label + `!~"` + pattern + `"`)
+}
+
 // name is a legend of labels.
 func name(labels ...string) string {
 	parts := make([]string, len(labels))
@@ -59,11 +64,24 @@ func name(labels ...string) string {
 	return strings.Join(parts, " ")
 }
 
+// note is the label of series that stand for what is not measured.
+const note = "note"
+
+// unmeasured adds NaN, which is no value, for each group of devices whose vendors do not
+// measure the activity of pipes and of DRAM: so that a panel states that, and is not empty.
+func unmeasured(measured string, s queries.Selector, labels ...string) string {
+	devices := func(of queries.Selector) string {
+		return most(last(queries.Of(queries.MemoryUsage, s, of)), labels...)
+	}
+	none := devices(matching(queries.Device, deviceid.OthersPattern)) + " * NaN unless" + on(labels...) + devices(notMatching(queries.Device, deviceid.OthersPattern))
+	return measured + " or" + on(labels...) + `label_replace(` + none + `, "` + note + `", "not measured by this vendor", "", "")`
+}
+
 var (
 	service = []string{queries.Cluster, queries.Namespace, queries.Service}
-	device  = []string{queries.Cluster, queries.Node, queries.Host, queries.Index, queries.MIGInstance, queries.Device}
+	device  = []string{queries.Cluster, queries.Node, queries.Host, queries.Index, queries.MIGInstance, queries.Partition, queries.Device}
 
 	ofService = name(queries.Namespace, queries.Service)
 	// A node has a name or is a host: the other is empty.
-	ofDevice = "{{" + queries.Node + "}}{{" + queries.Host + "}} GPU {{" + queries.Index + "}} {{" + queries.MIGInstance + "}}"
+	ofDevice = "{{" + queries.Node + "}}{{" + queries.Host + "}} GPU {{" + queries.Index + "}} {{" + queries.MIGInstance + "}}{{" + queries.Partition + "}}"
 )

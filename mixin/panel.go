@@ -40,6 +40,7 @@ type panel struct {
 	off                bool    // thresholds colour what is below
 	stacked            bool
 	words              map[string]word // texts in place of values
+	unmeasured         bool            // NaN is what vendors do not measure
 	toService          bool            // a grid's services lead to their dashboard
 }
 
@@ -56,7 +57,7 @@ type word struct{ text, color string }
 var columnNames = map[string]string{
 	queries.Cluster: "Cluster", queries.Namespace: "Namespace", queries.Service: serviceColumn, queries.Pod: "Pod",
 	queries.Node: "Node", queries.Host: "Host", queries.Device: "Device", queries.Model: "Model", queries.Index: "GPU",
-	queries.MIGProfile: "MIG profile", queries.XIDCode: "XID", queries.StateOfPod: "State", queries.ErrorType: "Error",
+	queries.MIGProfile: "MIG profile", queries.Partition: "Partition", queries.PartitionMode: "Partition mode", queries.XIDCode: "XID", queries.StateOfPod: "State", queries.ErrorType: "Error",
 	queries.Address: "Address", queries.Port: "Port", "receiver": "Receiver", "outcome": "Outcome", "reason": "Reason",
 	queries.Tenant: "Tenant", queries.Currency: "Currency", queries.CapacityState: "State", queries.CapacityType: "Capacity", queries.HostType: "Machine type", queries.Region: "Region",
 	queries.Budget: "Budget", queries.BudgetKind: "Kind", queries.HealthWatch: "Watch", queries.HwState: "State", queries.HealthReason: "Reason", queries.HealthAction: "Action", "alertname": "Alert", "severity": "Severity",
@@ -163,6 +164,15 @@ func (p panel) number() *stat.PanelBuilder {
 		Thresholds(p.thresholds())
 	if len(p.words) > 0 {
 		b = b.Mappings(p.mappings())
+	}
+	if p.unmeasured {
+		b = b.Mappings([]dashboard.ValueMapping{{SpecialValueMap: &dashboard.SpecialValueMap{
+			Type: dashboard.MappingTypeSpecialValue,
+			Options: dashboard.DashboardSpecialValueMapOptions{
+				Match:  dashboard.SpecialValueMatchNullAndNan,
+				Result: dashboard.ValueMappingResult{Text: cog.ToPtr("not measured by this vendor"), Color: cog.ToPtr(grey)},
+			},
+		}}})
 	}
 	return b
 }

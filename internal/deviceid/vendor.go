@@ -20,6 +20,10 @@ const (
 // uniqueDigits are those of the id of a board of AMD.
 const uniqueDigits = 16
 
+// OthersPattern matches the ids of devices of all makes but NVIDIA's, and of their parts, as a
+// regular expression of Prometheus.
+const OthersPattern = gpuPrefix + "[0-9a-f]{16}(/.*|::.*)?|" + serialPrefix + ".*|" + gaudiPrefix + ".*|" + pciPrefix + ".*"
+
 // MakeOf returns the make of a device, or of the device that it is a part of, by the form
 // of its id; MakeUnknown where no vendor has ids of that form.
 func MakeOf(id string) Make {
