@@ -4,12 +4,14 @@
 package deviceid
 
 import (
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 )
 
 func TestMakeOf(t *testing.T) {
+	others := regexp.MustCompile("^(?:" + OthersPattern + ")$") // as Prometheus matches
 	for id, want := range map[string]Make{
 		"":                               MakeUnknown,
 		"GPU-":                           MakeUnknown,
@@ -31,5 +33,6 @@ func TestMakeOf(t *testing.T) {
 		"PCI-node-1@0000:4d:00.0::3":     MakeIntelGPU,
 	} {
 		assert.Equal(t, want, MakeOf(id), id)
+		assert.Equal(t, want >= MakeAMD, others.MatchString(id), id)
 	}
 }

@@ -5,6 +5,7 @@ package mixin
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,8 +15,11 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/judge"
 )
 
 // dashboard is what the tests read of Grafana's JSON.
@@ -178,7 +182,7 @@ func usageUnits(expr, name string, isRate bool) []string {
 var legendLabel = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
 
 // optional are labels that a device or service has or not: of the first two, one.
-var optional = map[string]bool{"k8s_node_name": true, "host_name": true, "gpu_mig_instance_id": true, "k8s_cluster_name": true}
+var optional = map[string]bool{"k8s_node_name": true, "host_name": true, "gpu_mig_instance_id": true, "k8s_cluster_name": true, "gpu_partition_id": true, "note": true}
 
 // What every panel asks is answered, with the labels that its legend names, in
 // the unit of what it asks for.
@@ -242,4 +246,63 @@ func (p panel) unit(query int) string {
 		}
 	}
 	return unit
+}
+
+// Panels of what not every vendor measures state that for a service of other vendors, and
+// have no more than the values where one of its devices has them.
+func TestUnmeasuredPanels(t *testing.T) {
+	series := ""
+	add := func(service, id, more string, tensor bool) {
+		labels := `k8s_cluster_name="c1",k8s_namespace_name="ml",service_name="` + service + `"`
+		series += `hw_gpu_memory_usage_bytes{` + labels + `,k8s_node_name="n1",hw_id="` + id + `"` + more + "} 1x60\n"
+		if tensor {
+			series += `gpu_service_pipe_active_ratio{gpu_pipe="tensor",` + labels + "} 0.5x60\n"
+			series += `gpu_pipe_active_ratio{gpu_pipe="tensor",` + labels + `,k8s_node_name="n1",hw_id="` + id + `"` + more + "} 0.5x60\n"
+		}
+	}
+	uuid := "GPU-8d5e0f5c-0000-4000-8000-00000000000"
+	add("nvidia", uuid+"1", "", true)
+	add("silent", uuid+"2", "", false) // its fields are off: no data, and not another vendor's
+	add("amd", "GPU-c3ff88426fc31c9e", "", false)
+	add("part", "GPU-c3ff88426fc31c9e/3", `,gpu_partition_id="3"`, false)
+	add("guest", "GPU-serial-0123", "", false)
+	add("profiled", "GPU-c3ff88426fc31c9f", "", true)
+	add("gaudi", "GAUDI-AN123", "", false)
+	add("intel", "PCI-n1@0000:4d:00.0/1", `,gpu_partition_id="1"`, false)
+	add("mixed", uuid+"3", "", false)
+	add("mixed", "GAUDI-AN124", "", false)
+	w := &world{db: promqltest.LoadedStorage(t, "load 15s\n"+series), engine: judge.NewEngine()}
+	found := 0
+	for _, d := range boards(t) {
+		for _, p := range d.Panels {
+			perService := d.UID == "otelcol-gpu-service" && p.Title == "Tensor activity"
+			if !perService && (d.UID != "otelcol-gpu-node" || p.Title != "Pipes") {
+				continue
+			}
+			found++
+			measured, unmeasured := []string{}, []string{}
+			for _, s := range w.ask(t, filled(d, p.Targets[0].Expr), time.Unix(600, 0)) {
+				of := s.Metric.Get("service_name")
+				if !perService {
+					of = s.Metric.Get("hw_id")
+				}
+				if math.IsNaN(s.F) {
+					assert.Equal(t, "not measured by this vendor", s.Metric.Get("note"))
+					unmeasured = append(unmeasured, of)
+				} else {
+					measured = append(measured, of)
+				}
+			}
+			slices.Sort(measured)
+			slices.Sort(unmeasured)
+			if perService {
+				assert.Equal(t, []string{"nvidia", "profiled"}, measured, p.Type)
+				assert.Equal(t, []string{"amd", "gaudi", "guest", "intel", "part"}, unmeasured, p.Type)
+				continue
+			}
+			assert.Equal(t, []string{uuid + "1", "GPU-c3ff88426fc31c9f"}, measured)
+			assert.Equal(t, []string{"GAUDI-AN123", "GAUDI-AN124", "GPU-c3ff88426fc31c9e", "GPU-c3ff88426fc31c9e/3", "GPU-serial-0123", "PCI-n1@0000:4d:00.0/1"}, unmeasured)
+		}
+	}
+	assert.Equal(t, 3, found)
 }
