@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/config"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 )
 
@@ -47,4 +48,53 @@ func TestTargets(t *testing.T) {
 		}
 		assert.Equal(t, tt.want, got, name)
 	}
+}
+
+// TestTargetsOfOtherVendors: the same rules with the labels and ports of each exporter. Of
+// several ports the pod must declare one: the daemon of XPU Manager 1.x declares none, and
+// is no exporter.
+func TestTargetsOfOtherVendors(t *testing.T) {
+	pod := func(key, name string, ports ...int32) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{key: name}}, Status: corev1.PodStatus{Phase: "Running", PodIP: "10.0.0.1"}}
+		for _, port := range ports {
+			c := corev1.Container{Image: "a:1"}
+			if port > 0 {
+				c.Ports = []corev1.ContainerPort{{ContainerPort: port}}
+			}
+			p.Spec.Containers = append(p.Spec.Containers, c)
+		}
+		return p
+	}
+	for name, tt := range map[string]struct {
+		receiver string
+		pod      *corev1.Pod
+		want     []string
+	}{
+		"AMD":             {"amd_gpu", pod("app.kubernetes.io/name", "metrics-exporter", 5000), []string{"http://10.0.0.1:5000/metrics"}},
+		"another app":     {"amd_gpu", pod("app", "metrics-exporter", 5000), nil},
+		"Gaudi":           {"gaudi", pod("app.kubernetes.io/name", "metric-exporter-ds", 41611), []string{"http://10.0.0.1:41611/metrics"}},
+		"XPU Manager 1.x": {"intel_gpu", pod("app", "intel-xpumanager", 0, 29999), []string{"http://10.0.0.1:29999/metrics"}},
+		"XPU Manager 2.x": {"intel_gpu", pod("app.kubernetes.io/name", "xpumd", 8080), []string{"http://10.0.0.1:8080/metrics"}},
+		"dcgm-exporter":   {"intel_gpu", pod("app", "nvidia-dcgm-exporter", 8080), nil},
+	} {
+		var got []string
+		for _, e := range targets(&config.Discovery{}, tt.pod, exporter{receiver: tt.receiver, page: fetch.DefaultSettings(tt.receiver)}) {
+			got = append(got, e.url)
+		}
+		assert.Equal(t, tt.want, got, name)
+	}
+}
+
+// TestEveryReceiverHasItsKind: what doctor knows of a vendor is not forgotten.
+func TestEveryReceiverHasItsKind(t *testing.T) {
+	types := []string{"dcgm"}
+	for _, k := range kinds {
+		types = append(types, k.Exporter.Type)
+		assert.Equal(t, k.Exporter.Type, k.Vendor.Name)
+		assert.NotEmpty(t, k.Exporter.NoIdentity, k.Vendor.Name)
+		for _, c := range k.Cards {
+			assert.NotEmpty(t, c.Remedy, "%s: %s", k.Vendor.Name, c.Name)
+		}
+	}
+	assert.ElementsMatch(t, config.ExporterReceivers, types)
 }
