@@ -97,15 +97,19 @@ func (v *vendorNode) check(t *testing.T, c *collector.Collector) {
 			return false
 		}
 		for _, d := range truth.Devices {
-			if usage, _ := d.Get("hw.gpu.memory.usage", ""); usage.State != vendors.Known {
-				continue
-			}
-			labels := []string{"hw_id", d.ID}
-			if len(d.Owners) == 1 {
-				labels = append(labels, "k8s_pod_name", d.Owners[0].Pod, "k8s_namespace_name", d.Owners[0].Namespace, "k8s_container_name", d.Owners[0].Container)
-			}
-			if missing = strings.Join(labels, " "); len(find(f["hw_gpu_memory_usage_bytes"], labels...)) != 1 {
-				return false
+			for metric, family := range map[string]string{
+				"hw.gpu.memory.usage": "hw_gpu_memory_usage_bytes", "hw.gpu.memory.limit": "hw_gpu_memory_limit_bytes", "hw.power": "hw_power_watts",
+			} {
+				if reading, _ := d.Get(metric, ""); reading.State != vendors.Known {
+					continue
+				}
+				labels := []string{"hw_id", d.ID}
+				if len(d.Owners) == 1 {
+					labels = append(labels, "k8s_pod_name", d.Owners[0].Pod, "k8s_namespace_name", d.Owners[0].Namespace, "k8s_container_name", d.Owners[0].Container)
+				}
+				if missing = family + " " + strings.Join(labels, " "); len(find(f[family], labels...)) != 1 {
+					return false
+				}
 			}
 		}
 		return true
@@ -121,11 +125,12 @@ func (v *vendorNode) check(t *testing.T, c *collector.Collector) {
 		if has && limit.State == vendors.Known {
 			assert.InEpsilon(t, limit.Value, limits[d.ID], 0.06, d.ID)
 		}
-		if power, has := d.Get("hw.power", ""); has {
-			assert.Len(t, find(f["hw_power_watts"], "hw_id", d.ID), map[vendors.State]int{vendors.Known: 1}[power.State], "%s: %s", d.ID, power.State)
+		if power, has := d.Get("hw.power", ""); has && power.State == vendors.Absent {
+			assert.Empty(t, find(f["hw_power_watts"], "hw_id", d.ID), d.ID)
 		}
 		if d.Parent != "" {
-			assert.Len(t, find(f["hw_gpu_memory_usage_bytes"], "hw_id", d.ID, "hw_parent", d.Parent), 1)
+			assert.Len(t, find(f["hw_gpu_memory_usage_bytes"], "hw_id", d.ID, "hw_parent", d.Parent,
+				"gpu_partition_id", d.Partition, "gpu_partition_profile", d.Profile), 1)
 			assert.Empty(t, find(f["hw_power_watts"], "hw_id", d.ID), "power is the board's")
 		}
 	}
