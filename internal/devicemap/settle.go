@@ -5,6 +5,7 @@ package devicemap
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,6 +55,20 @@ func (d *Device) Set(id devicetable.ID, v float64) {
 // SetRow gives a row of a field with a label a value, in the base unit.
 func (d *Device) SetRow(id devicetable.ID, text string, v float64) {
 	d.labelled.rows(id)[text] = Reading{V: v, rank: rankOwn}
+}
+
+// meanOfRows gives a field the mean of its rows, added in the order of their texts: a sum of
+// the same numbers in another order can be another one.
+func (d *Device) meanOfRows(id devicetable.ID) {
+	rows := d.labelled[id]
+	if len(rows) == 0 {
+		return
+	}
+	sum := 0.
+	for _, text := range slices.Sorted(maps.Keys(rows)) {
+		sum += rows[text].V
+	}
+	d.Set(id, sum/float64(len(rows)))
 }
 
 // Clear takes the values of a field away.

@@ -161,6 +161,9 @@ func (t *Target) settle() {
 				d.labelled[id][text] = x
 			}
 		}
+		for _, id := range t.vendor.Table.MeansOfRows() {
+			d.meanOfRows(id)
+		}
 	}
 	if t.vendor.Settle == nil {
 		return

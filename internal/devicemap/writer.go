@@ -74,6 +74,17 @@ func (w *Writer) State(m *names.Metric, on bool, key, text string) pmetric.Numbe
 	return p
 }
 
+var healthStates = [...]string{"pass", "warn", "fail"}
+
+// Health appends one point for each state of a health watch: 1 for the state that it is in
+// (0 pass, 1 warn, 2 fail), 0 for the other two.
+func (w *Writer) Health(watch string, in int) {
+	for i, state := range healthStates {
+		p := w.State(&names.GPUHealthStatus, i == in, names.GPUHealthState, state)
+		p.Attributes().PutStr(names.GPUHealthWatch, watch)
+	}
+}
+
 func flag(on bool) float64 {
 	if on {
 		return 1

@@ -91,6 +91,9 @@ type Field struct {
 	Code bool
 	// Several is what becomes of the rows of one device with the same row text.
 	Several Several
+	// MeanOfRows makes the mean of the rows of a field with a Label its value, which a series
+	// without Row takes.
+	MeanOfRows bool
 	// Bounds refuses values that no device can have.
 	Bounds Bounds
 	// Glitches marks a cumulative field that at times falls for one page and comes back.

@@ -128,6 +128,9 @@ func notes(f *Field) string {
 	if f.Label != "" {
 		out = append(out, "a row for each "+code(strings.ReplaceAll(f.Label, ",", "` and `")))
 	}
+	if f.MeanOfRows {
+		out = append(out, "their mean is the value")
+	}
 	switch f.Several {
 	case Mean:
 		out = append(out, "the mean of several rows")

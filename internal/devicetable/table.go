@@ -60,16 +60,20 @@ type Table struct {
 	byName  map[string]ID
 	dropped map[string]bool
 	means   []ID
+	ofRows  []ID
 }
 
 // New returns the table with its names indexed. It panics where one name has two
 // meanings, which is a mistake in the table.
 func New(t Table) *Table {
 	t.byName, t.dropped = map[string]ID{}, map[string]bool{}
-	t.means = nil
+	t.means, t.ofRows = nil, nil
 	for id, f := range t.Fields {
 		if f.Several == Mean {
 			t.means = append(t.means, ID(id))
+		}
+		if f.MeanOfRows {
+			t.ofRows = append(t.ofRows, ID(id))
 		}
 		if f.Computed {
 			continue
@@ -101,6 +105,7 @@ func (s *Series) check(fields []Field) {
 		switch {
 		case s.Row != "" && s.RowKey != "":
 			panic("one row and all of them: " + s.Metric.Name)
+		case f.MeanOfRows && s.Row == "" && s.RowKey == "":
 		case (s.Row != "" || s.RowKey != "") != (f.Label != ""):
 			panic("a series of rows and a field without, or the other way round: " + s.Metric.Name + " from " + f.Name)
 		case s.RowKey != "" && strings.Count(s.RowKey, ",") != strings.Count(f.Label, ","):
@@ -111,6 +116,9 @@ func (s *Series) check(fields []Field) {
 
 // Means are the fields of which the mean of several rows counts.
 func (t *Table) Means() []ID { return t.means }
+
+// MeansOfRows are the fields of which the value is the mean of their rows.
+func (t *Table) MeansOfRows() []ID { return t.ofRows }
 
 // ByName finds the field of a family by any of its names.
 func (t *Table) ByName(family string) (ID, bool) {

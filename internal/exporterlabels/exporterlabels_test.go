@@ -48,3 +48,13 @@ func TestGaudi(t *testing.T) {
 		assert.Equal(t, want, Gaudi(key), key)
 	}
 }
+
+func TestAMD(t *testing.T) {
+	for key, want := range map[string]Label{
+		"gpu_id": Index, "GPU_ID": Index, "serial_number": Field, "SERIAL_NUMBER": Field, "job_id": HPCJob,
+		"xcc_index": Other, "clock_type": Other, "severity": Other, "pod": Pod, "exported_namespace": Namespace, "hostname": Host,
+		"gpu_uuid": Scrape, "gpu_partition_id": Scrape, "kfd_process_id": Scrape, "process_id": Scrape, "cluster_name": Scrape, "team": Scrape, "job": Scrape,
+	} {
+		assert.Equal(t, want, AMD(key), key)
+	}
+}

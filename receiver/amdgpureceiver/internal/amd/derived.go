@@ -4,137 +4,63 @@
 package amd
 
 import (
-	"cmp"
-	"maps"
-	"slices"
-	"strings"
-
-	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// derivation is what is derived of one board, with what it takes of the pages before.
-type derivation struct {
-	energy struct {
-		last        float64
-		seen, moved bool
-	}
-	blocks []blockErrors // by place in blocks, nil before the first page
-	steps  map[devicetable.ID]map[string]float64
+// derived are all metrics of a device that are not in series.
+var derived = []devicetable.Derived{
+	{
+		Metric: &names.GPUMemoryUsage, From: []devicetable.ID{UsedVRAM},
+		Rule: "The family. Of a partitioned board the sum over its partitions, if the page has as many as its mode has, and all of them have a value; where each partition prints the value of the board, that once for the board, and none for the partitions.",
+	},
+	{
+		Metric: &names.GPUMemoryLimit, From: []devicetable.ID{TotalVRAM, TotalMemory},
+		Rule: "As for the usage. Where partitions are missing, the size that the driver reports for boards of the model, if that is known.",
+	},
+	{
+		Metric: &names.GPUMemoryUtilization, From: []devicetable.ID{UsedVRAM, TotalVRAM, TotalMemory},
+		Rule: "Usage divided by limit, where both are known.",
+	},
+	{
+		Metric: &names.GPUECCErrors, From: blocks(), Keys: []string{names.GPUECCBlock, names.ErrorType},
+		Rule: "The families of the blocks. A block without any error since the start of the receiver has no point.",
+	},
+	{
+		Metric: &names.GPURASLast, From: []devicetable.ID{AFIDErrors}, Keys: []string{names.GPURASSeverity},
+		Rule: "The code of the newest record of each severity: of several rows the one with the lowest `afid_index`.",
+	},
+	{
+		Metric: &names.GPUHealthStatus, From: []devicetable.ID{Health}, Keys: []string{names.GPUHealthWatch, names.GPUHealthState},
+		Rule: "Watch `exporter`: fail where a row is 0, else pass. 1 for the state that it is in, 0 for the other two.",
+	},
+	{
+		Metric: &names.GPUThrottleRatio, From: violationFields(), Keys: []string{names.GPUThrottleReason},
+		Rule: "The percentage, over dies (`xcc_index`) the mean. Without the percentage the rise of the accumulated value since the page before, divided by that of the counter, which must have risen.",
+	},
+	{
+		Metric: &names.GPUThrottleActive, From: violationFields(), Keys: []string{names.GPUThrottleReason},
+		Rule: "1 where the ratio is above 0. Not for the reason low_util, which holds no clock down.",
+	},
 }
 
-// Write implements devicemap.Derivation.
-func (e *derivation) Write(d *devicemap.Device, w *devicemap.Writer) {
-	if d.Part() != "" {
-		return
-	}
-	e.writeECC(d, w)
-	writeRAS(d, w)
-	writeHealth(d, w)
-	e.writeThrottle(d, w)
-	writeFlag(d, w, RetiredPending, &names.GPURetiredPending)
-	writeFlag(d, w, RetiredFailed, &names.GPURetiredFailure)
-}
-
-// energyMoves reports whether the energy of a board can be believed. On some boards it
-// never moves, although they draw power: it is absent from the second page on, until it
-// moves.
-func (e *derivation) energyMoves(d *devicemap.Device) bool {
-	x := d.Reading(Energy)
-	if !x.Known() {
-		return true
-	}
-	before := e.energy
-	e.energy.moved = before.moved || before.seen && x.V != before.last
-	e.energy.last, e.energy.seen = x.V, true
-	return !before.seen || e.energy.moved ||
-		!slices.ContainsFunc(powers, func(id devicetable.ID) bool { return d.Reading(id).Known() })
-}
-
-// blockErrors is the count of one block and type.
-type blockErrors struct {
-	devicemap.Cumulative
-	none bool // 0 on the page before
-}
-
-// writeECC writes the errors of blocks that have had any.
-func (e *derivation) writeECC(d *devicemap.Device, w *devicemap.Writer) {
-	if e.blocks == nil {
-		e.blocks = make([]blockErrors, len(eccBlockNames)*len(eccTypes))
-	}
-	for i := range e.blocks {
-		block, kind := i/len(eccTypes), i%len(eccTypes)
-		x := d.Reading(eccBlock(block, kind))
-		b := &e.blocks[i]
-		if !x.Known() {
-			continue
-		}
-		if b.Start == 0 && x.V == 0 {
-			b.none = true
-			continue
-		}
-		if b.Start == 0 && b.none {
-			b.Start = d.SeenBefore() // it was 0 there, so the first count is a rise
-		}
-		p := w.Value(&names.GPUECCErrors, x.V)
-		p.SetStartTimestamp(b.Observe(x.V, w.Time()))
-		p.Attributes().PutStr(names.GPUECCBlock, eccBlockNames[block])
-		p.Attributes().PutStr(names.ErrorType, eccTypes[kind].attribute)
-	}
-}
-
-// severities are those that error records have.
-var severities = []string{"fatal", "non_fatal_uncorrected", "non_fatal_corrected"}
-
-// writeRAS writes the code of the newest error record of each severity. A record can have
-// several codes: the first one is what it is about.
-func writeRAS(d *devicemap.Device, w *devicemap.Writer) {
-	rows := d.Rows(AFIDErrors)
-	texts := slices.SortedFunc(maps.Keys(rows), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
-	})
-	unknown := len(texts)
-	for _, severity := range severities {
-		written := false
-		for _, text := range texts {
-			of, _, _ := strings.Cut(strings.ToLower(text), ",")
-			if strings.TrimPrefix(of, "cper_severity_") != severity {
-				continue
-			}
-			unknown--
-			if !written {
-				w.Value(&names.GPURASLast, rows[text].V).Attributes().PutStr(names.GPURASSeverity, severity)
-				written = true
-			}
+// blocks are all fields of ECC errors by block.
+func blocks() (ids []devicetable.ID) {
+	for block := range eccBlockNames {
+		for kind := range eccTypes {
+			ids = append(ids, eccBlock(block, kind))
 		}
 	}
-	d.Count(devicemap.Unmapped, unknown)
+	return ids
 }
 
-var healthStates = [...]string{"pass", "warn", "fail"}
-
-// writeHealth writes what the exporter takes the board for: the worst of its partitions.
-func writeHealth(d *devicemap.Device, w *devicemap.Writer) {
-	rows := d.Rows(Health)
-	if len(rows) == 0 {
-		return
+// violationFields are all fields that throttling is derived from.
+func violationFields() (ids []devicetable.ID) {
+	for _, v := range violations {
+		ids = append(ids, v.ratio)
 	}
-	in := "pass"
-	for _, x := range rows {
-		if x.V == 0 {
-			in = "fail"
-		}
+	for _, v := range violations {
+		ids = append(ids, v.total)
 	}
-	for _, state := range healthStates {
-		p := w.State(&names.GPUHealthStatus, state == in, names.GPUHealthState, state)
-		p.Attributes().PutStr(names.GPUHealthWatch, "exporter")
-	}
-}
-
-// writeFlag writes whether a count is above 0.
-func writeFlag(d *devicemap.Device, w *devicemap.Writer, id devicetable.ID, m *names.Metric) {
-	if x := d.Reading(id); x.Known() {
-		w.Value(m, min(x.V, 1))
-	}
+	return append(ids, ViolationCounter)
 }

@@ -81,13 +81,6 @@ const (
 	RetiredPending
 	RetiredFailed
 
-	// Means of the rows of a device.
-	GfxBusyMean
-	VCNBusyMean
-	JPEGBusyMean
-	VCNActivityMean
-	JPEGActivityMean
-
 	// The ECC errors of the blocks of a board are from here on, see eccBlocks.
 	firstECCBlock
 )
@@ -96,11 +89,11 @@ const (
 // exporter's sources and of AMD's library behind it: TYPE and HELP lines do not have them.
 var fields = append([]devicetable.Field{
 	GfxActivity:  {Name: "gpu_gfx_activity", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
-	GfxBusy:      {Name: "gpu_gfx_busy_instantaneous", Since: "1.3.1", Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
-	VCNBusy:      {Name: "gpu_vcn_busy_instantaneous", Since: "1.3.1", Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
-	JPEGBusy:     {Name: "gpu_jpeg_busy_instantaneous", Since: "1.3.1", Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
-	VCNActivity:  {Name: "gpu_vcn_activity", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "vcn_index", Several: devicetable.First},
-	JPEGActivity: {Name: "gpu_jpeg_activity", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "jpeg_index", Several: devicetable.First},
+	GfxBusy:      {Name: "gpu_gfx_busy_instantaneous", Since: "1.3.1", Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", MeanOfRows: true, Several: devicetable.First},
+	VCNBusy:      {Name: "gpu_vcn_busy_instantaneous", Since: "1.3.1", Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", MeanOfRows: true, Several: devicetable.First},
+	JPEGBusy:     {Name: "gpu_jpeg_busy_instantaneous", Since: "1.3.1", Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", MeanOfRows: true, Several: devicetable.First},
+	VCNActivity:  {Name: "gpu_vcn_activity", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "vcn_index", MeanOfRows: true, Several: devicetable.First},
+	JPEGActivity: {Name: "gpu_jpeg_activity", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "jpeg_index", MeanOfRows: true, Several: devicetable.First},
 	UMCActivity:  {Name: "gpu_umc_activity", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
 
 	UsedVRAM:    {Name: "gpu_used_vram", Unit: "MiB", Mul: mib, Several: devicetable.First},
@@ -139,17 +132,17 @@ var fields = append([]devicetable.Field{
 	SocketThermalRatio: {Name: "gpu_violation_socket_thermal_residency_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
 	VRThermalRatio:     {Name: "gpu_violation_vr_thermal_residency_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
 	HBMThermalRatio:    {Name: "gpu_violation_hbm_thermal_residency_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
-	HostPowerRatio:     {Name: "gpu_violation_gfx_clock_below_host_limit_power_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
-	HostThermalRatio:   {Name: "gpu_violation_gfx_clock_below_host_limit_thermal_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
-	LowUtilRatio:       {Name: "gpu_violation_low_utilization_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", Several: devicetable.First},
+	HostPowerRatio:     {Name: "gpu_violation_gfx_clock_below_host_limit_power_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", MeanOfRows: true, Several: devicetable.First},
+	HostThermalRatio:   {Name: "gpu_violation_gfx_clock_below_host_limit_thermal_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", MeanOfRows: true, Several: devicetable.First},
+	LowUtilRatio:       {Name: "gpu_violation_low_utilization_percentage", Since: "1.4.2", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Label: "xcc_index", MeanOfRows: true, Several: devicetable.First},
 	ProcessorHotTotal:  {Name: "gpu_violation_processor_hot_residency_accumulated", Aliases: []string{"gpu_violation_proc_hot_residency_accumulated"}, Scope: devicetable.Board, Unit: "steps", Several: devicetable.First},
 	PPTTotal:           {Name: "gpu_violation_ppt_residency_accumulated", Scope: devicetable.Board, Unit: "steps", Several: devicetable.First},
 	SocketThermalTotal: {Name: "gpu_violation_socket_thermal_residency_accumulated", Aliases: []string{"gpu_violation_soc_thermal_residency_accumulated"}, Scope: devicetable.Board, Unit: "steps", Several: devicetable.First},
 	VRThermalTotal:     {Name: "gpu_violation_vr_thermal_residency_accumulated", Aliases: []string{"gpu_violation_vr_thermal_tracking_accumulated"}, Scope: devicetable.Board, Unit: "steps", Several: devicetable.First},
 	HBMThermalTotal:    {Name: "gpu_violation_hbm_thermal_residency_accumulated", Scope: devicetable.Board, Unit: "steps", Several: devicetable.First},
-	HostPowerTotal:     {Name: "gpu_violation_gfx_clock_below_host_limit_power_accumulated", Scope: devicetable.Board, Unit: "steps", Label: "xcc_index", Several: devicetable.First},
-	HostThermalTotal:   {Name: "gpu_violation_gfx_clock_below_host_limit_thermal_accumulated", Scope: devicetable.Board, Unit: "steps", Label: "xcc_index", Several: devicetable.First},
-	LowUtilTotal:       {Name: "gpu_violation_low_utilization_accumulated", Scope: devicetable.Board, Unit: "steps", Label: "xcc_index", Several: devicetable.First},
+	HostPowerTotal:     {Name: "gpu_violation_gfx_clock_below_host_limit_power_accumulated", Scope: devicetable.Board, Unit: "steps", Label: "xcc_index", MeanOfRows: true, Several: devicetable.First},
+	HostThermalTotal:   {Name: "gpu_violation_gfx_clock_below_host_limit_thermal_accumulated", Scope: devicetable.Board, Unit: "steps", Label: "xcc_index", MeanOfRows: true, Several: devicetable.First},
+	LowUtilTotal:       {Name: "gpu_violation_low_utilization_accumulated", Scope: devicetable.Board, Unit: "steps", Label: "xcc_index", MeanOfRows: true, Several: devicetable.First},
 	ViolationCounter:   {Name: "gpu_violation_current_accumulated_counter", Scope: devicetable.Board, Unit: "steps", Several: devicetable.First},
 
 	TensorActive:    {Name: "gpu_prof_tensor_active_percent", Since: "1.3.0", Type: devicetable.Double, Unit: "%", Div: 100, Bounds: devicetable.Ratio, Several: devicetable.First},
@@ -160,14 +153,8 @@ var fields = append([]devicetable.Field{
 
 	PowerCap:       {Name: "sysfs_power1_cap", Scope: devicetable.Board, Unit: "µW", Div: 1e6, ZeroIsAbsent: true, Bounds: devicetable.Watts, Several: devicetable.First},
 	RetiredPages:   {Name: "sysfs_vram_bad_pages_retired", Scope: devicetable.Board, Unit: "pages", Several: devicetable.First},
-	RetiredPending: {Name: "sysfs_vram_bad_pages_pending", Scope: devicetable.Board, Unit: "pages", Several: devicetable.First},
-	RetiredFailed:  {Name: "sysfs_vram_bad_pages_failed", Scope: devicetable.Board, Unit: "pages", Several: devicetable.First},
-
-	GfxBusyMean:      {Name: "mean of gpu_gfx_busy_instantaneous", Unit: "1", Computed: true},
-	VCNBusyMean:      {Name: "mean of gpu_vcn_busy_instantaneous", Unit: "1", Computed: true},
-	JPEGBusyMean:     {Name: "mean of gpu_jpeg_busy_instantaneous", Unit: "1", Computed: true},
-	VCNActivityMean:  {Name: "mean of gpu_vcn_activity", Scope: devicetable.Board, Unit: "1", Computed: true},
-	JPEGActivityMean: {Name: "mean of gpu_jpeg_activity", Scope: devicetable.Board, Unit: "1", Computed: true},
+	RetiredPending: {Name: "sysfs_vram_bad_pages_pending", Scope: devicetable.Board, Unit: "1 or 0", Several: devicetable.First},
+	RetiredFailed:  {Name: "sysfs_vram_bad_pages_failed", Scope: devicetable.Board, Unit: "1 or 0", Several: devicetable.First},
 }, eccBlocks()...)
 
 // eccBlockNames are the parts of a board of which the exporter prints ECC errors.

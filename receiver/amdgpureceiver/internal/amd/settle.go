@@ -7,14 +7,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 )
-
-// means are the fields of rows, with the fields of their means.
-var means = [...]struct{ rows, mean devicetable.ID }{
-	{GfxBusy, GfxBusyMean}, {VCNBusy, VCNBusyMean}, {JPEGBusy, JPEGBusyMean},
-	{VCNActivity, VCNActivityMean}, {JPEGActivity, JPEGActivityMean},
-}
 
 // settle decides what takes all rows of a board and of its partitions.
 func settle(d *devicemap.Device) {
@@ -25,10 +18,8 @@ func settle(d *devicemap.Device) {
 	b := page.boards[d.ID()]
 	parts := d.Parts()
 	b.describe(d)
-	setMeans(d)
 	for _, part := range parts {
 		b.describe(part)
-		setMeans(part)
 	}
 	renameClocks(d)
 	if kept, ok := d.Derivation().(*derivation); ok && !kept.energyMoves(d) {
@@ -55,21 +46,6 @@ func (b *board) describe(d *devicemap.Device) {
 	}
 }
 
-func setMeans(d *devicemap.Device) {
-	for _, m := range means {
-		if v, known := meanOf(d.Rows(m.rows)); known {
-			d.Set(m.mean, v)
-		}
-	}
-}
-
-func meanOf(rows map[string]devicemap.Reading) (mean float64, known bool) {
-	for _, x := range rows {
-		mean += x.V
-	}
-	return mean / max(float64(len(rows)), 1), len(rows) > 0
-}
-
 // renameClocks gives the rows of exporters before 1.4.2 the texts of later ones.
 func renameClocks(d *devicemap.Device) {
 	for text, x := range d.Rows(Clock) {
@@ -84,19 +60,13 @@ func renameClocks(d *devicemap.Device) {
 // page has all of them. gpu_gfx_activity is not defined for such a board.
 func settleBusy(d *devicemap.Device, b *board, parts []*devicemap.Device) {
 	d.Clear(GfxActivity)
-	sum, dies := 0., 0
+	sum, dies, all := 0., 0, len(parts) == b.partitions()
 	for _, part := range parts {
-		rows := part.Rows(GfxBusy)
-		if len(rows) == 0 {
-			return
-		}
-		for _, x := range rows {
-			sum += x.V
-		}
-		dies += len(rows)
+		n := len(part.Rows(GfxBusy))
+		sum, dies, all = sum+float64(n)*part.Reading(GfxBusy).V, dies+n, all && n > 0
 	}
-	if len(parts) > 0 && len(parts) == b.partitions() {
-		d.Set(GfxBusyMean, sum/float64(dies))
+	if all && dies > 0 {
+		d.Set(GfxBusy, sum/float64(dies))
 	}
 }
 

@@ -29,19 +29,15 @@ var violations = [...]struct {
 // writeThrottle writes for each reason the part of the time for which it held the clocks
 // down, and whether it did.
 func (e *derivation) writeThrottle(d *devicemap.Device, w *devicemap.Writer) {
-	counted := e.rise(d, ViolationCounter)
+	counter, grew := e.rise(d, ViolationCounter)
 	var ratios [len(violations)]float64
 	var known [len(violations)]bool
 	for i, v := range violations {
-		risen := e.rise(d, v.total) // remembered, whether or not it is used
-		if ratios[i], known[i] = value(d, v.ratio); known[i] {
-			continue
-		}
-		if counter := counted[""]; counter > 0 && len(risen) > 0 {
-			for _, steps := range risen {
-				ratios[i] += steps / counter / float64(len(risen))
-			}
-			ratios[i], known[i] = devicetable.Ratio.Within(ratios[i])
+		steps, risen := e.rise(d, v.total) // remembered, whether or not it is used
+		if x := d.Reading(v.ratio); x.Known() {
+			ratios[i], known[i] = x.V, true
+		} else if risen && grew && counter > 0 {
+			ratios[i], known[i] = devicetable.Ratio.Within(steps / counter)
 		}
 	}
 	for i, v := range violations {
@@ -56,38 +52,18 @@ func (e *derivation) writeThrottle(d *devicemap.Device, w *devicemap.Writer) {
 	}
 }
 
-// value is that of a field, or the mean of its rows.
-func value(d *devicemap.Device, id devicetable.ID) (v float64, known bool) {
-	if x := d.Reading(id); x.Known() {
-		return x.V, true
+// rise is by how much a field has risen since the page before. What has fallen was reset,
+// and has not risen.
+func (e *derivation) rise(d *devicemap.Device, id devicetable.ID) (by float64, known bool) {
+	x := d.Reading(id)
+	before, seen := e.steps[id]
+	delete(e.steps, id)
+	if !x.Known() {
+		return 0, false
 	}
-	return meanOf(d.Rows(id))
-}
-
-// rise is by how much the rows of a field have risen since the page before, by their texts
-// ("" for a field without rows). What has fallen was reset, and has not risen.
-func (e *derivation) rise(d *devicemap.Device, id devicetable.ID) (by map[string]float64) {
-	now := map[string]float64{}
-	if x := d.Reading(id); x.Known() {
-		now[""] = x.V
+	if e.steps == nil {
+		e.steps = map[devicetable.ID]float64{}
 	}
-	for text, x := range d.Rows(id) {
-		now[text] = x.V
-	}
-	before := e.steps[id]
-	switch {
-	case len(now) == 0:
-		delete(e.steps, id)
-		return nil
-	case e.steps == nil:
-		e.steps = map[devicetable.ID]map[string]float64{}
-	}
-	e.steps[id] = now
-	by = map[string]float64{}
-	for text, v := range now {
-		if last, ok := before[text]; ok && v >= last {
-			by[text] = v - last
-		}
-	}
-	return by
+	e.steps[id] = x.V
+	return x.V - before, seen && x.V >= before
 }

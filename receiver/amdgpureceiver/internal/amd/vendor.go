@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package amd is what AMD's Device Metrics Exporter prints, as data for the machinery
-// that all vendors' receivers share: the table of families (fields.go, series.go), which
+// that all vendors' receivers share: the table of families (fields.go, series.go, derived.go), which
 // device a row is about (identity.go, survey.go), what is decided over the partitions of a
-// board (settle.go), and what takes more than one family (derived.go, throttle.go).
+// board (settle.go), and what takes more than one family (events.go, throttle.go).
 package amd
 
 import (
@@ -50,7 +50,7 @@ func NewVendor(snapshot func() *gpusysfs.Snapshot) *devicemap.Vendor {
 		Settle: settle,
 		Derive: func() devicemap.Derivation { return &derivation{} },
 
-		Label:             label,
+		Label:             exporterlabels.AMD,
 		PodNeedsContainer: true,
 		AbsentText:        func(text string) bool { return text == notAvailable },
 		Facts: map[string]devicemap.Fact{
@@ -63,30 +63,3 @@ func NewVendor(snapshot func() *gpusysfs.Snapshot) *devicemap.Vendor {
 
 // family is the name of a family without MetricsFieldPrefix, in the case of later versions.
 func family(name string) string { return strings.TrimPrefix(strings.ToLower(name), "amd_") }
-
-// label classifies a label. Those that tell rows of one family apart stay on the points of
-// families that the table does not know; what a user had the exporter add (CustomLabels,
-// ExtraPodLabels) does not, and neither does what is different for every process.
-func label(key string) exporterlabels.Label {
-	switch lower := strings.ToLower(key); lower {
-	case "gpu_id":
-		return exporterlabels.Index
-	case "driver_version", "serial_number", "vbios_version":
-		return exporterlabels.Field
-	case "job_id", "job_user", "job_partition":
-		return exporterlabels.HPCJob
-	case "clock_type", "severity":
-		return exporterlabels.Other
-	default:
-		if strings.HasSuffix(lower, "_index") {
-			return exporterlabels.Other
-		}
-	}
-	switch kind := exporterlabels.Classify(key); kind {
-	case exporterlabels.Host, exporterlabels.PCIAddress, exporterlabels.Pod, exporterlabels.Namespace,
-		exporterlabels.Container, exporterlabels.PodUID, exporterlabels.PodLabel:
-		return kind
-	default:
-		return exporterlabels.Scrape
-	}
-}

@@ -84,19 +84,13 @@ func totals(rows map[string]devicemap.Reading) map[string]float64 {
 	return m
 }
 
-var healthStates = [...]string{"pass", "warn", "fail"}
-
-// writeHealth writes one point a state for each watch: 1 for the state that it
-// is in. At the source 0 is pass, 10 warn, 20 fail.
+// writeHealth writes the state that each watch is in. At the source 0 is pass, 10 warn,
+// 20 fail.
 func writeHealth(d *devicemap.Device, w *devicemap.Writer) {
 	rows := d.Rows(HealthStatus)
 	delete(rows, "") // a row without its watch
 	for _, watch := range slices.Sorted(maps.Keys(rows)) {
-		in := min(int(rows[watch].V/10), len(healthStates)-1)
-		for i, state := range healthStates {
-			p := w.State(&names.GPUHealthStatus, i == in, names.GPUHealthState, state)
-			p.Attributes().PutStr(names.GPUHealthWatch, strings.ToLower(watch))
-		}
+		w.Health(strings.ToLower(watch), min(int(rows[watch].V/10), 2))
 	}
 }
 

@@ -81,9 +81,7 @@ var watches = map[string]string{
 	"": "exporter", "frequency": "", "pci_link": "pcie", "temperature": "thermal",
 }
 
-var healthStates = [...]string{"pass", "warn", "fail"}
-
-// level is the place of a state of a component in healthStates.
+// level is how bad a state of a component is, as Writer.Health has it.
 func level(text string) int {
 	switch text {
 	case "ok":
@@ -97,7 +95,7 @@ func level(text string) int {
 
 // watch is what the rows of one component state.
 type watch struct {
-	worst   int  // place in healthStates of the worst state that is active
+	worst   int  // level of the worst state that is active
 	active  bool // there is one
 	spared  bool // a state other than ok is there, and not active
 	unknown bool // ok is not active, or the state is unknown
@@ -136,9 +134,6 @@ func writeHealth(d *devicemap.Device, w *devicemap.Writer) {
 		if !now.active && (now.unknown || !now.spared) {
 			continue
 		}
-		for i, text := range healthStates {
-			p := w.State(&names.GPUHealthStatus, i == now.worst, names.GPUHealthState, text)
-			p.Attributes().PutStr(names.GPUHealthWatch, name)
-		}
+		w.Health(name, now.worst)
 	}
 }
