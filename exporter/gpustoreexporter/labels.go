@@ -23,6 +23,7 @@ var resourceLabels = []string{
 	names.K8sClusterName, names.K8sNodeName, names.K8sNamespaceName, names.K8sPodName, names.K8sContainerName,
 	names.HostName, names.ServerAddress, names.ServerPort,
 	names.HwID, names.HwParent, names.HwModel, names.GPUIndex, names.GPUMIGProfile, names.GPUMIGInstanceID,
+	names.GPUPartitionID, names.GPUPartitionProfile,
 }
 
 // labeler does what the processor transform/prometheus does, so that the store

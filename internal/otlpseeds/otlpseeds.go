@@ -26,9 +26,9 @@ const Device = "GPU-11111111-2222-3333-4444-555555555555"
 var keys = []string{
 	names.ServiceName, names.HwID, names.HwType, names.HwParent, names.K8sClusterName, names.K8sNodeName, names.HostName,
 	names.K8sNamespaceName, names.K8sPodName, names.K8sContainerName, names.K8sPodUID,
-	names.GPUIndex, names.GPUMIGInstanceID, names.GPUMIGProfile, names.GPUMIGUUID, names.GPUSharing, names.GPUAllocationResolved,
+	names.GPUIndex, names.GPUMIGInstanceID, names.GPUMIGProfile, names.GPUMIGUUID, names.GPUPartitionID, names.GPUPartitionProfile, names.GPULinkIndex, names.GPURASSeverity, names.GPUSharing, names.GPUAllocationResolved,
 	names.GPUAttributionSource, names.GPUValueScope, names.GPUXIDCode, names.GPUXIDDerived, names.HwGPUTask, names.GPUPipe,
-	names.ServerAddress, names.ServerPort, names.ExporterHolders, names.ExporterPod, names.ExporterNamespace, names.ExporterContainer, names.GPUEventID,
+	names.ServerAddress, names.ServerPort, names.ExporterHolders, names.DeviceHolders, names.ExporterPod, names.ExporterNamespace, names.ExporterContainer, names.GPUEventID,
 }
 
 // values are one of each type, in the order in which they are paired.
@@ -111,7 +111,7 @@ func Metrics(at time.Time) (out [][]byte) {
 		p.Attributes().PutStr(names.HwID, Device+"::0")
 		p.Attributes().PutBool(names.GPUAllocationResolved, true)
 		p.Attributes().PutStr(names.GPUSharing, names.SharingTimeSlicing)
-		for _, m := range []*names.Metric{&names.GPUAllocation, &names.GPUUtilization, &names.GPUMemoryUsage, &names.GPUXIDErrors} {
+		for _, m := range []*names.Metric{&names.GPUAllocation, &names.GPUUtilization, &names.GPUMemoryUsage, &names.GPUXIDErrors, &names.GPURASLast, &names.GPULinkUp} {
 			known := resource(names.HwID, Device, names.HwType, names.HwTypeGPU, names.K8sNodeName, "n1")
 			fill(md.ResourceMetrics().At(md.ResourceMetrics().Len() - 1).Resource().Attributes())
 			fill(point(known, m).Attributes())

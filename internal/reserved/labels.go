@@ -17,6 +17,8 @@ var deviceLabels = labelsOf(
 	names.GPUPodState, names.GPUDeviceState, names.GPUXIDCode, names.GPUXIDDerived, names.GPUValueScope,
 	names.GPUAttributionSource, names.GPUSharing, names.GPUAllocationResolved,
 	names.GPUDeviceIDs, names.GPUDeviceCount,
+	names.GPUPartitionID, names.GPUPartitionProfile, names.GPULinkIndex, names.GPULinkKind, names.GPUECCBlock, names.GPURASSeverity,
+	names.GPUPCIeErrorType,
 )
 
 // podDevices are the labels of attributes in which gpu_pod states the devices of a pod

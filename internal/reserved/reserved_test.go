@@ -24,6 +24,7 @@ import (
 func TestOf(t *testing.T) {
 	for name, want := range map[string]Owner{
 		"gpu": GPU, "gpu_exporter_up": GPU, "hw_gpu_utilization_ratio": GPU, "hw_power_watts": GPU, "DCGM_FI_DEV_GPU_UTIL": GPU, "dcgm_x": GPU,
+		"amd_gpu_clock": GPU, "amd": GPU, "habanalabs_energy": GPU, "xpum_power_watts": GPU, "amdahl_speedup": Free, "xpumps": Free,
 		"gpu_cache_usage_perc": Free, "gpus": Free, "hwmon_temp": Free, "nv_gpu_utilization": Free,
 		"inference": Inference, "inference_server_requests": Inference, "inference_gateway_tokens_total": Inference, "inference_latency": Inference, "inferences": Free, "nv_inference_count": Free,
 		"gen_ai_server_request_duration_seconds_bucket": Free,
@@ -80,7 +81,7 @@ func families(t *testing.T) []string {
 		}
 	}
 	require.Greater(t, len(found), before)
-	return append(found, "ALERTS", "ALERTS_FOR_STATE", "up", "target_info", "otel_scope_info")
+	return append(found, "amd_gpu_clock", "habanalabs_energy", "xpum_power_watts", "ALERTS", "ALERTS_FOR_STATE", "up", "target_info", "otel_scope_info")
 }
 
 func TestEveryFamilyIsReserved(t *testing.T) {

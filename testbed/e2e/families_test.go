@@ -71,7 +71,7 @@ func forgeries() pmetric.Metrics {
 }
 
 // ofOthers are the families that are not for applications.
-var ofOthers = regexp.MustCompile(`^(gpu|hw|dcgm|DCGM|otelcol|scrape|ALERTS|target_info)(_|$)|^up$|:`)
+var ofOthers = regexp.MustCompile(`^(gpu|hw|dcgm|DCGM|amd|habanalabs|xpum|otelcol|scrape|ALERTS|target_info)(_|$)|^up$|:`)
 
 // Whatever name, type and unit an application gives, its page has no family of
 // others, the page of GPUs has nothing of it, and a type of its own takes none away.

@@ -12,6 +12,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/partition"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
@@ -113,7 +114,7 @@ func (a *allocation) read(attrs pcommon.Map) {
 			}
 		case names.HwParent:
 			a.parent = v.Str()
-		case names.GPUMIGProfile:
+		case names.GPUMIGProfile, names.GPUPartitionProfile:
 			a.profile = v.Str()
 		case names.K8sResourceName:
 			a.resource = v.Str()
@@ -126,6 +127,9 @@ func (a *allocation) read(attrs pcommon.Map) {
 		case names.GPUAllocationShareCores:
 			a.cores = number(v)
 		}
+	}
+	if a.profile == "" {
+		a.profile = partition.Mode(a.resource)
 	}
 }
 

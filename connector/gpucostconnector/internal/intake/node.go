@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/partition"
 )
 
 // fleet is what is known of nodes, boards and owners.
@@ -199,11 +200,13 @@ func (b *board) changed() {
 	}
 }
 
-// instance is the share of a MIG instance; false where it is not known.
+// instance is the share of a MIG instance or of a partition; false where it is not known.
 func (x *fleet) instance(b *board, p *part) (share.Fraction, bool) {
 	if !p.computed {
 		p.share, p.estimated = share.Fraction{}, false
-		if profile, err := share.ParseProfile(p.profile); err == nil {
+		if n := partition.Count(p.profile, b.model); n > 0 {
+			p.share, _ = share.Of(1, int64(n)) // partitions of a board are equal
+		} else if profile, err := share.ParseProfile(p.profile); err == nil {
 			of, _ := share.SlicesOf(b.model, x.cfg.MIGSlices)
 			p.share, p.estimated, _ = share.Instance(profile, of, x.cfg.MIGShare, b.memory)
 		}

@@ -24,7 +24,7 @@ type resource struct {
 	cluster, node, host            string
 	namespace, pod, container, uid string
 	service                        string
-	device, parent, model, profile string
+	device, parent, model, profile string // profile is that of an instance or of a partition
 
 	on    *node  // of the last point of gpu.allocation
 	owner *owner // of all of them
@@ -60,12 +60,14 @@ func (r *resource) read(rm pmetric.ResourceMetrics, what uint8) {
 			r.parent = v.Str()
 		case names.HwModel:
 			r.model = v.Str()
-		case names.GPUMIGProfile:
+		case names.GPUMIGProfile, names.GPUPartitionProfile:
 			r.profile = v.Str()
 		case names.HwType:
 			r.other = v.Str() != names.HwTypeGPU && v.Str() != ""
 		}
 	}
+	// A tile is never held apart from its GPU, which has its figures.
+	r.other = r.other || r.parent != "" && deviceid.MakeOf(r.device) == deviceid.MakeIntelGPU && !isReplica(r.device)
 }
 
 // tooLong reports whether a text is longer than an identity can be.

@@ -6,26 +6,27 @@ package amd
 import (
 	"slices"
 	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/partition"
 )
 
 // model is what is known of a product.
 type model struct {
 	name   string   // that is in the product's name
 	ids    []uint16 // PCI device ids, those of virtual functions included
-	dies   int      // partitions in CPX mode, 0 where there is no such mode
 	memory float64  // bytes that the driver reports for the whole board
 }
 
 // models are the products of which the page may lack partitions.
 var models = []model{
-	{"MI210", []uint16{0x740f, 0x7410}, 0, 65520 * mib},
-	{"MI250", []uint16{0x7408, 0x740c}, 0, 65520 * mib}, // one of the two dies of a board
-	{"MI300A", []uint16{0x74a0}, 6, 131072 * mib},
-	{"MI300X", []uint16{0x74a1, 0x74a9, 0x74b5, 0x74bd}, 8, 196592 * mib},
-	{"MI308X", []uint16{0x74a2, 0x74a8, 0x74b6}, 4, 196592 * mib},
-	{"MI325X", []uint16{0x74a5, 0x74b9}, 8, 262128 * mib},
-	{"MI350X", []uint16{0x75a0, 0x75b0}, 8, 294896 * mib},
-	{"MI355X", []uint16{0x75a3, 0x75b3}, 8, 294896 * mib},
+	{"MI210", []uint16{0x740f, 0x7410}, 65520 * mib},
+	{"MI250", []uint16{0x7408, 0x740c}, 65520 * mib}, // one of the two dies of a board
+	{"MI300A", []uint16{0x74a0}, 131072 * mib},
+	{"MI300X", []uint16{0x74a1, 0x74a9, 0x74b5, 0x74bd}, 196592 * mib},
+	{"MI308X", []uint16{0x74a2, 0x74a8, 0x74b6}, 196592 * mib},
+	{"MI325X", []uint16{0x74a5, 0x74b9}, 262128 * mib},
+	{"MI350X", []uint16{0x75a0, 0x75b0}, 294896 * mib},
+	{"MI355X", []uint16{0x75a3, 0x75b3}, 294896 * mib},
 }
 
 // findModel finds a product by its PCI device id, or else by its name. It is the zero model
@@ -47,16 +48,8 @@ func findModel(id uint16, series string) model {
 
 // partitions is the number of partitions of a board in a mode, 0 where it is not known.
 func (m *model) partitions(mode string) int {
-	switch mode {
-	case "dpx":
-		return 2
-	case "tpx":
-		return 3
-	case "qpx":
-		return 4
-	case "cpx":
-		return m.dies
-	default:
+	if mode == "spx" {
 		return 0
 	}
+	return partition.Count(mode, m.name)
 }
