@@ -245,7 +245,7 @@ func TestVersionAndComponentsAreRight(t *testing.T) {
 	out, err = command(t, "components")
 	require.NoError(t, err)
 	for _, want := range []string{
-		"dcgm", "gpu_allocation", "otlp", "prometheus", "host_metrics", "kubelet_stats", "file_log",
+		"dcgm", "amd_gpu", "gaudi", "intel_gpu", "gpu_allocation", "otlp", "prometheus", "host_metrics", "kubelet_stats", "file_log",
 		"gpu_pod", "gpu_summary", "memory_limiter", "batch", "filter", "transform", "resource", "attributes", "groupbyattrs", "resource_detection", "k8s_attributes",
 		"webhook", "debug", "otlp_grpc", "otlp_http", "prometheus_remote_write", "file", "gpu_store",
 		"gpu_events", "forward", "health_check", "pprof", "zpages", "file_storage", "bearertokenauth", "gpu_console",
@@ -268,7 +268,15 @@ func TestBadConfigurationStopsTheStart(t *testing.T) {
 		"no endpoint":        {"receivers: {dcgm: {endpoints: []}}", []string{"receivers::dcgm", "endpoints", "http://localhost:9400/metrics"}},
 		"interval too short": {"receivers: {dcgm: {collection_interval: 100ms}}", []string{"receivers::dcgm", "collection_interval", "1s"}},
 		"unknown key":        {"receivers: {dcgm: {endpoint: x}}", []string{"dcgm", "endpoint"}},
-		"summary source":     {"processors: {gpu_summary: {expected_pods: guess}}", []string{"gpu_summary", "expected_pods", "seen"}},
+		"both sources of AMD": {
+			"{receivers: {amd_gpu: {source: sysfs, endpoints: [\"http://localhost:5000/metrics\"]}}, service: {pipelines: {metrics: {receivers: [amd_gpu]}}}}",
+			[]string{"receivers::amd_gpu", "endpoints", "source: exporter"},
+		},
+		"Gaudi asked too often": {
+			"{receivers: {gaudi: {collection_interval: 1s, endpoints: [\"http://localhost:41611/metrics\"]}}, service: {pipelines: {metrics: {receivers: [gaudi]}}}}",
+			[]string{"receivers::gaudi", "collection_interval", "10s"},
+		},
+		"summary source": {"processors: {gpu_summary: {expected_pods: guess}}", []string{"gpu_summary", "expected_pods", "seen"}},
 		"summary in two pipelines": {
 			"service: {pipelines: {metrics/two: {receivers: [otlp], processors: [gpu_summary], exporters: [prometheus]}}}",
 			[]string{"gpu_summary", "pipeline"},
@@ -338,9 +346,13 @@ func TestPrometheusLabelsAreTheAllowList(t *testing.T) {
 func TestWhatIsNotSetIsNamed(t *testing.T) {
 	t.Parallel()
 	for file, variable := range map[string]string{
-		"raw-gateway.yaml": "BACKEND_ENDPOINT", "bring-your-own-pipeline.yaml": "BACKEND_ENDPOINT",
+		"raw-gateway.yaml": "BACKEND_ENDPOINT", "bring-your-own-pipeline.yaml": "BACKEND_ENDPOINT", "vendors-standalone.yaml": "GPU_RECEIVERS",
 	} {
-		cmd := exec.Command(binary(t, "otelcol-gpu"), "validate", "--config", config(file))
+		args := []string{"validate", "--config", config(file)}
+		if file == "vendors-standalone.yaml" {
+			args = append([]string{"validate", "--config", config("standalone.yaml")}, args[1:]...)
+		}
+		cmd := exec.Command(binary(t, "otelcol-gpu"), args...)
 		cmd.Env = []string{"HOME=" + t.TempDir(), "K8S_NODE_NAME=n", "SCRAPE_TARGET=localhost:9400"}
 		out, err := cmd.CombinedOutput()
 		assert.Error(t, err, file)

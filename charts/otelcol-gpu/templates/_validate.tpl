@@ -229,6 +229,7 @@ thresholds.events.gpu.node.lost.lost_after: {{ $lost }} is below two collection 
 {{- range $pair := list
       (list "gpu.temperature" "critical" "high")
       (list "gpu.temperature" "memory_critical" "memory_high")
+      (list "gpu.temperature" "amd_critical" "amd_high")
       (list "gpu.memory.pressure" "critical" "high") }}
 {{- $event := get $events (index $pair 0) | default dict }}
 {{- $upper := index $pair 1 }}

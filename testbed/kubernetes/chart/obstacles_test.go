@@ -4,6 +4,7 @@
 package chart
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -30,12 +31,18 @@ func (w *world) obstacles(t *testing.T) {
 			{"not asked to look", "privileged", "{clusterChecks: false, dcgm-exporter: {enabled: true}}", nil},
 			{"an exporter in a restricted namespace", "restricted", "dcgm-exporter: {enabled: true}", []string{"- dcgm-exporter.enabled: the namespace restricted"}},
 			{"openshift elsewhere is not asked for", "privileged", "", nil},
+			{"vendors without exporter", "privileged", "{vendors: [nvidia, amd, intel], amdExporter: {source: sysfs}}", nil},
 		} {
 			t.Run(h.name+"/"+o.name, func(t *testing.T) {
 				args := append([]string{"install", release, "charts/otelcol-gpu", "--namespace", o.namespace, "--dry-run=server"}, valuesArgs(t, o.values)...)
-				_, err := h.run(t.Context(), args...)
+				out, err := h.run(t.Context(), args...)
 				if o.want == nil {
 					require.NoError(t, err)
+					// The notes name the exporters that no node has: dcgm-exporter is there, and the
+					// kernel needs none.
+					assert.Equal(t, strings.Contains(o.values, "intel"), strings.Contains(out, "no DaemonSet of Intel XPU Manager was found"), out)
+					assert.NotContains(t, out, "no DaemonSet of AMD's")
+					assert.NotContains(t, out, "no DaemonSet of a dcgm-exporter")
 					return
 				}
 				require.Error(t, err)

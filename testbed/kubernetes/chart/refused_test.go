@@ -80,6 +80,7 @@ func TestRefused(t *testing.T) {
 		{"thresholds: {events: {gpu.node.lost: {lost_after: 20s}}}", []string{"gpu.node.lost.lost_after", "Raise it"}},
 		{"thresholds: {events: {gpu.temperature: {high: 95}}}", []string{"gpu.temperature.critical", "is not above high"}},
 		{"thresholds: {events: {gpu.memory.pressure: {high: 0.99}}}", []string{"gpu.memory.pressure.critical", "is not above high"}},
+		{"thresholds: {events: {gpu.temperature: {amd_high: 100}}}", []string{"gpu.temperature.amd_critical", "is not above amd_high"}},
 		{"thresholds: {events: {gpu.temperature: {memory_high: 110}}}", []string{"gpu.temperature.memory_critical", "is not above memory_high"}},
 		{"thresholds: {events: {gpu.memory.pressure: {hysteresis: 0.96}}}", []string{"gpu.memory.pressure.hysteresis", "is not below high"}},
 		{"gateway: {persistence: {size: 1Gi}}", []string{"gateway.persistence.size", "gateway.store.maxBytes"}},
