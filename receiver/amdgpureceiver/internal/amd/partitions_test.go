@@ -156,9 +156,10 @@ func TestModeChange(t *testing.T) {
 // compute nodes for it, in the mode that it had then.
 func TestPartitionsByTheHost(t *testing.T) {
 	const unknown = "99ff9999-0000-1000-80e0-c6d49f5b0d86"
+	memory := "nps2"
 	page := func(mode string) (lines []string) {
 		for n := range 2 {
-			lines = append(lines, labelled("gpu_used_vram", 10, `gpu_uuid="`+unknown+`"`, `gpu_compute_partition_type="`+mode+`"`, fmt.Sprintf(`gpu_id="%d"`, n), fmt.Sprintf(`gpu_partition_id="%d"`, n)))
+			lines = append(lines, labelled("gpu_used_vram", 10, `gpu_uuid="`+unknown+`"`, `gpu_compute_partition_type="`+mode+`"`, `gpu_memory_partition_type="`+memory+`"`, fmt.Sprintf(`gpu_id="%d"`, n), fmt.Sprintf(`gpu_partition_id="%d"`, n)))
 		}
 		return lines
 	}
@@ -170,6 +171,9 @@ func TestPartitionsByTheHost(t *testing.T) {
 	assert.Equal(t, []string{"hw.gpu.memory.usage{} 20971520"}, with(host, "cpx"))
 	assert.Empty(t, with(nil, "cpx"), "how many there are is not known")
 	assert.Equal(t, []string{"hw.gpu.memory.usage{} 20971520"}, with(nil, "dpx"))
+	memory = "nps1"
+	assert.Empty(t, with(host, "cpx"), "each partition may print the memory of both")
+	memory = "nps2"
 	board.Compute = "QPX"
 	assert.Empty(t, with(snapshotOf(t, board), "cpx"), "read before the mode changed")
 }

@@ -4,6 +4,7 @@
 package amd
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
@@ -85,6 +86,8 @@ func settleMemory(d *devicemap.Device, b *board, parts []*devicemap.Device) {
 	case whole > 0 && float64(max(expected, len(parts)))*greatest > 1.05*whole:
 		boardOnEach(d, parts)
 		return
+	case whole == 0 && b.memory != "nps"+strconv.Itoa(expected):
+		return // partitions share a memory: each may print its share or all of it
 	case expected > 0 && expected == len(parts):
 		if haveUsed {
 			d.Set(UsedVRAM, used)

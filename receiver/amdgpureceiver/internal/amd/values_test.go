@@ -211,3 +211,15 @@ func TestEveryFieldIsUsed(t *testing.T) {
 		assert.True(t, used[devicetable.ID(id)], f.Name)
 	}
 }
+
+// TestManyProcesses: a label with a value for each process makes no series.
+func TestManyProcesses(t *testing.T) {
+	var lines []string
+	for pid := range 20_000 {
+		process := fmt.Sprintf(`process_id="%d"`, pid)
+		lines = append(lines, row("gpu_process_cu_occupancy", 1, process), row("gpu_something", 1, process))
+	}
+	r := scrape(t, lines...)
+	assert.Equal(t, []string{"amd.gpu_something{} 1"}, r.Points(board0))
+	assert.Equal(t, map[string]int{"dropped": 20_000}, r.Refusals())
+}
