@@ -34,7 +34,7 @@ func Demo(vendor string, fault, down, downFor time.Duration) (Config, error) {
 				{Name: "amd-node-c", Model: "MI250X", Boards: 2, Version: "1.3", Pods: []Pod{pod("inference", "llama-6b8d5c9f7d-z4j6c", .5, "0")}},
 			},
 			Faults: []Fault{
-				{Node: "amd-node-b", Kind: RAS, Board: &first, Code: 24, After: after},
+				{Node: "amd-node-b", Kind: RAS, Board: &first, Code: 20, After: after},
 				{Node: "amd-node-a", Kind: EmptyPage, After: silent, For: silentFor},
 			},
 		}, nil

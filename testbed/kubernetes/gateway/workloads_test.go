@@ -37,20 +37,21 @@ func selector(app string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"test": app}}
 }
 
-// exporters puts a pod of dcgm-exporter on every node, in the node's network:
-// its address is the node's, where the simulated exporter is.
-func (w *world) exporters() {
+// exporters puts a pod of an exporter on every node that has some labels, in the node's
+// network: its address is the node's, where the simulated exporter is. Its name is the
+// value of the label by which it is found.
+func (w *world) exporters(name, label string, on map[string]string) {
 	w.t.Helper()
-	require.NoError(w.t, w.CreateNamespace(w.t.Context(), "gpu-operator"))
-	labels := map[string]string{"app": "nvidia-dcgm-exporter"}
-	_, err := w.Client().AppsV1().DaemonSets("gpu-operator").Create(w.t.Context(), &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "nvidia-dcgm-exporter"},
+	require.NoError(w.t, w.CreateNamespace(w.t.Context(), name))
+	labels := map[string]string{label: name}
+	_, err := w.Client().AppsV1().DaemonSets(name).Create(w.t.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{
-					{Name: "nvidia-dcgm-exporter", Image: "example.com/dcgm-exporter"},
+				Spec: corev1.PodSpec{HostNetwork: true, NodeSelector: on, Containers: []corev1.Container{
+					{Name: name, Image: "example.com/" + name},
 				}},
 			},
 		},

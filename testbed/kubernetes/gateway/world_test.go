@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -48,18 +49,20 @@ type m = map[string]any
 // world is a cluster, its nodes with their agents, and a gateway.
 type world struct {
 	*cluster.Cluster
-	t       *testing.T // the step
-	story   *testing.T // with it everything ends
-	binary  string
-	nodes   []*member
-	out     *ownership.Recorder // what the gateway forwards, including what the agents reported
-	raw     *ownership.Recorder // what went past the gateway
-	events  *events
-	ports   collector.Ports // of the gateway, whichever process it is
-	state   string          // folder of its state
-	access  string          // its kubeconfig
-	gateway *collector.Collector
-	starts  int
+	t      *testing.T // the step
+	story  *testing.T // with it everything ends
+	binary string
+	nodes  []*member
+	out    *ownership.Recorder // what the gateway forwards, including what the agents reported
+	raw    *ownership.Recorder // what went past the gateway
+	events *events
+	// staleness is the gateway's, and its start gate.
+	staleness time.Duration
+	ports     collector.Ports // of the gateway, whichever process it is
+	state     string          // folder of its state
+	access    string          // its kubeconfig
+	gateway   *collector.Collector
+	starts    int
 
 	stateless      *collector.Collector // config/raw-gateway.yaml
 	statelessPorts collector.Ports
@@ -68,29 +71,38 @@ type world struct {
 // member is a node with its agent and a switch for its exporter.
 type member struct {
 	*node.Node
-	agent *collector.Collector
-	down  atomic.Bool
+	receiver string // of its exporter; empty: dcgm
+	agent    *collector.Collector
+	down     atomic.Bool
 }
 
-func newWorld(t *testing.T) *world {
+// startWorld starts a cluster with a gateway.
+func startWorld(t *testing.T, staleness time.Duration) *world {
 	t.Helper()
 	binary, err := filepath.Abs(filepath.Join(root, "bin", "otelcol-gpu"))
 	require.NoError(t, err)
 	require.FileExists(t, binary, "run make build")
-	w := &world{t: t, story: t, binary: binary, events: recordEvents(t), state: filepath.Join(t.TempDir(), "state")}
+	w := &world{t: t, story: t, binary: binary, events: recordEvents(t), state: filepath.Join(t.TempDir(), "state"), staleness: staleness}
 	w.out, w.raw = record(t), record(t)
 	w.Cluster, err = cluster.Start(t.Context(), cluster.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, w.Stop()) })
 	require.NoError(t, w.CreateNamespace(t.Context(), namespace))
 	require.NoError(t, node.CreateDeviceClasses(t.Context(), w.Client()))
-	agents := w.account("agent-rbac.yaml")
 	w.access = w.account("gateway-rbac.yaml")
-	w.accepted()
 	w.ports, err = collector.FreePorts()
 	require.NoError(t, err)
 	w.start()
 	t.Cleanup(func() { assert.NoError(t, w.gateway.Stop()) })
+	return w
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := startWorld(t, staleness)
+	agents := w.account("agent-rbac.yaml")
+	w.accepted()
+	var err error
 	w.statelessPorts, err = collector.FreePorts()
 	require.NoError(t, err)
 	w.startStateless()
@@ -101,7 +113,7 @@ func newWorld(t *testing.T) *world {
 		t.Cleanup(n.Stop)
 		w.nodes = append(w.nodes, &member{Node: n})
 	}
-	w.exporters()
+	w.exporters("nvidia-dcgm-exporter", "app", nil)
 	w.startAgent(w.nodes[0], agents, nil)
 	// Of this node the gateway gets what the summary needs and nothing else.
 	w.startAgent(w.nodes[1], agents, []string{"agent-raw.yaml"},
@@ -156,7 +168,7 @@ func (w *world) start() {
 	w.starts++
 	overlay := w.ports.Overlay()
 	overlay["processors"] = m{"gpu_summary": m{
-		"interval": evaluation.String(), "staleness": staleness.String(), "warmup": warmup.String(), "initial_interval": collection.String(),
+		"interval": evaluation.String(), "staleness": w.staleness.String(), "warmup": warmup.String(), "initial_interval": collection.String(),
 	}}
 	exporters := overlay["exporters"].(m)
 	plain := m{"insecure": true}
@@ -213,7 +225,11 @@ func (w *world) startAgent(n *member, kubeconfig string, over []string, env ...s
 	overlay := ports.Overlay()
 	delete(overlay, "exporters") // it has none for Prometheus
 	receivers := overlay["receivers"].(m)
-	receivers["dcgm"] = m{"collection_interval": collection.String(), "kubernetes": m{"port": w.serveExporter(n)}}
+	interval := collection.String()
+	if n.receiver == "gaudi" {
+		interval = "10s" // the least that its exporter bears
+	}
+	receivers[cmp.Or(n.receiver, "dcgm")] = m{"collection_interval": interval, "kubernetes": m{"port": w.serveExporter(n)}}
 	receivers["gpu_allocation"] = m{"socket": n.Socket(), "poll_interval": "1s", "timeout": "1s", "collection_interval": collection.String()}
 	overlay["processors"] = m{"gpu_pod": m{"max_age": (3 * collection).String()}}
 	configs := []string{filepath.Join(root, "config", "agent.yaml")}

@@ -28,10 +28,15 @@ type Device struct {
 	GPU  gpusim.DeviceInfo
 	MIG  *gpusim.InstanceInfo // nil: the whole GPU
 	slot string               // as gpusim.Pod names it
+
+	plugin, id string // resource and id at the plugin of another vendor
 }
 
 // kubeletID is what the device plugin calls the device.
 func (d Device) kubeletID() string {
+	if d.plugin != "" {
+		return d.id
+	}
 	if d.MIG != nil {
 		return d.MIG.UUID
 	}
@@ -41,6 +46,9 @@ func (d Device) kubeletID() string {
 // resource is what the device plugin serves the device as, with its strategy
 // "mixed".
 func (d Device) resource() string {
+	if d.plugin != "" {
+		return d.plugin
+	}
 	if d.MIG != nil {
 		return "nvidia.com/mig-" + d.MIG.Profile
 	}
@@ -122,7 +130,7 @@ func (n *Node) announce() corev1.ResourceList {
 
 // readDevices keeps what the driver reports that the node has.
 func (n *Node) readDevices() error {
-	devices, err := n.exporter.devices()
+	devices, err := n.boards.devices()
 	if err != nil {
 		return err
 	}
@@ -150,6 +158,9 @@ func (n *Node) register(ctx context.Context) error {
 
 // labels are those that GPU feature discovery sets.
 func (n *Node) labels() map[string]string {
+	if n.opts.Vendor != nil {
+		return map[string]string{}
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	labels := map[string]string{

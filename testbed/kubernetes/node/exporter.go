@@ -22,6 +22,15 @@ import (
 // (default), training or idle.
 const AnnotationLoad = "testbed/load"
 
+// boards are what a node has, and the exporter that shows them.
+type boards interface {
+	devices() ([]Device, error)
+	// show lets the boards work for those who hold them.
+	show(pods []*corev1.Pod, devices inventory, owners map[string][]kubelet.Owner) error
+	url() string
+	close()
+}
+
 // exporter is a node's GPUs and the exporter that shows them.
 type exporter struct {
 	node   string
@@ -73,8 +82,35 @@ func (e *exporter) devices() ([]Device, error) {
 	return devices, nil
 }
 
+func (e *exporter) url() string { return e.server.URL(e.node) }
+func (e *exporter) close()      { e.server.Close() }
+
 // show lets the GPUs work for those who hold them, which the exporter shows.
 func (e *exporter) show(pods []*corev1.Pod, devices inventory, owners map[string][]kubelet.Owner) error {
+	var exported []gpusim.Pod
+	for _, h := range holdings(pods, devices, owners) {
+		load := gpusim.Load(h.pod.Annotations[AnnotationLoad])
+		if load == "" {
+			load = gpusim.Inference
+		}
+		exported = append(exported, gpusim.Pod{
+			Namespace: h.pod.Namespace, Name: h.pod.Name, UID: string(h.pod.UID), Container: h.container,
+			Labels: h.pod.Labels, Devices: h.slots, Load: load,
+		})
+	}
+	return e.fleet.SetPods(e.node, exported)
+}
+
+// holding is a container with devices.
+type holding struct {
+	pod       *corev1.Pod
+	container string
+	slots     []string
+}
+
+// holdings are the containers that hold devices, with the names that the simulators have
+// for these.
+func holdings(pods []*corev1.Pod, devices inventory, owners map[string][]kubelet.Owner) (all []holding) {
 	type who struct {
 		pod       kubelet.Pod
 		container string
@@ -93,22 +129,12 @@ func (e *exporter) show(pods []*corev1.Pod, devices inventory, owners map[string
 		by := who{owners[id][0].Pod, owners[id][0].Container}
 		slots[by] = append(slots[by], slot)
 	}
-	var exported []gpusim.Pod
 	for _, pod := range pods {
 		for _, c := range containers(pod) {
-			held := slots[who{key(pod), c.Name}]
-			if len(held) == 0 {
-				continue
+			if held := slots[who{key(pod), c.Name}]; len(held) > 0 {
+				all = append(all, holding{pod, c.Name, held})
 			}
-			load := gpusim.Load(pod.Annotations[AnnotationLoad])
-			if load == "" {
-				load = gpusim.Inference
-			}
-			exported = append(exported, gpusim.Pod{
-				Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Container: c.Name,
-				Labels: pod.Labels, Devices: held, Load: load,
-			})
 		}
 	}
-	return e.fleet.SetPods(e.node, exported)
+	return all
 }

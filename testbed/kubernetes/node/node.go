@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/vendors"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubelet"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
 )
@@ -35,8 +36,11 @@ type Options struct {
 	Fields string
 	// HideOwners leaves pods out of the exporter's labels.
 	HideOwners bool
-	Kubelet    kubelet.Options
-	Seed       uint64 // of what differs between nodes by chance; 0 is derived from the name
+	// Vendor are boards of another vendor than NVIDIA, in place of Model, GPUs and what is
+	// of dcgm-exporter and NVIDIA's plugin. Its Name and Pods are the node's.
+	Vendor  *vendors.Node
+	Kubelet kubelet.Options
+	Seed    uint64 // of what differs between nodes by chance; 0 is derived from the name
 }
 
 // Node is a simulated node. Its methods may be called concurrently.
@@ -44,7 +48,8 @@ type Node struct {
 	opts     Options
 	cluster  *cluster.Cluster
 	kubelet  *kubelet.Kubelet
-	exporter *exporter
+	boards   boards
+	exporter *exporter // nil: of another vendor
 	pool     *pool
 	dir      string
 	pods     *follower
@@ -77,14 +82,14 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (_ *Node, err err
 			err = fmt.Errorf("node %s: %w", o.Name, err)
 		}
 	}()
-	if n.exporter, err = startExporter(o); err != nil {
+	// Short: the path of a unix socket has 107 bytes at most.
+	if n.dir, err = os.MkdirTemp("", "k"); err != nil {
+		return nil, err
+	}
+	if err := n.startBoards(); err != nil {
 		return nil, err
 	}
 	if err := n.readDevices(); err != nil {
-		return nil, err
-	}
-	// Short: the path of a unix socket has 107 bytes at most.
-	if n.dir, err = os.MkdirTemp("", "k"); err != nil {
 		return nil, err
 	}
 	if err := n.kubelet.Serve(n.Socket()); err != nil {
@@ -101,6 +106,18 @@ func Start(ctx context.Context, c *cluster.Cluster, o Options) (_ *Node, err err
 	return n, n.follow(ctx)
 }
 
+// startBoards starts the boards of a node and their exporter.
+func (n *Node) startBoards() (err error) {
+	if n.opts.Vendor != nil {
+		n.boards, err = startOthers(n.opts, n.Sysfs())
+		return err
+	}
+	if n.exporter, err = startExporter(n.opts); err == nil {
+		n.boards = n.exporter
+	}
+	return err
+}
+
 // Stop ends what runs on the node. The node stays in the cluster, as one does
 // that lost power.
 func (n *Node) Stop() {
@@ -109,8 +126,8 @@ func (n *Node) Stop() {
 		n.pods.wait()
 	}
 	n.kubelet.Stop()
-	if n.exporter != nil {
-		n.exporter.server.Close()
+	if n.boards != nil {
+		n.boards.close()
 	}
 	if n.dir != "" {
 		_ = os.RemoveAll(n.dir)
@@ -124,12 +141,16 @@ func (n *Node) Name() string { return n.opts.Name }
 func (n *Node) Socket() string { return filepath.Join(n.dir, "kubelet.sock") }
 
 // ExporterURL is where the exporter's page is.
-func (n *Node) ExporterURL() string { return n.exporter.server.URL(n.opts.Name) }
+func (n *Node) ExporterURL() string { return n.boards.url() }
+
+// Sysfs is a tree of the node's sysfs, of boards of other vendors than NVIDIA.
+func (n *Node) Sysfs() string { return filepath.Join(n.dir, "sys") }
 
 // Kubelet is the node's kubelet, for faults.
 func (n *Node) Kubelet() *kubelet.Kubelet { return n.kubelet }
 
-// Fleet is the node's GPUs, for faults and telemetry's own truth.
+// Fleet is the node's GPUs, for faults and telemetry's own truth; those of other vendors
+// than NVIDIA are Others.
 func (n *Node) Fleet() *gpusim.Fleet { return n.exporter.fleet }
 
 // StopKubelet stops the kubelet: its socket disappears, and pods that come and
@@ -164,4 +185,13 @@ func (n *Node) RestartKubelet(ctx context.Context, after time.Duration) error {
 		return errors.Join(ctx.Err(), n.StartKubelet())
 	}
 	return n.StartKubelet()
+}
+
+// Others are the node's boards of another vendor than NVIDIA, for faults and telemetry's
+// own truth; nil for NVIDIA's.
+func (n *Node) Others() *vendors.Fleet {
+	if o, ok := n.boards.(*others); ok {
+		return o.fleet
+	}
+	return nil
 }

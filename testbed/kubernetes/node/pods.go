@@ -141,7 +141,7 @@ func (n *Node) publishDecisions(pods []*corev1.Pod, failures map[kubelet.Pod]err
 	n.mu.Lock()
 	devices := n.devices
 	n.mu.Unlock()
-	err := n.exporter.show(pods, devices, decided)
+	err := n.boards.show(pods, devices, decided)
 	owners := map[string][]kubelet.Owner{}
 	for id, h := range decided {
 		owners[devices.hwID(id)] = h
