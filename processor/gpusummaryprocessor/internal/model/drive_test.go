@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
@@ -120,13 +121,19 @@ func (s *subject) append(md pmetric.Metrics, f fact) {
 	rm := md.ResourceMetrics().At(md.ResourceMetrics().Len() - 1)
 	putNotEmpty(rm.Resource().Attributes(), names.K8sContainerName, a.container)
 	dp.Attributes().PutStr(names.HwID, a.device)
-	dp.Attributes().PutStr(names.K8sResourceName, "nvidia.com/gpu")
+	dp.Attributes().PutStr(names.K8sResourceName, resources[deviceid.MakeOf(a.device)])
 	dp.Attributes().PutBool(names.GPUAllocationResolved, a.resolved)
 	if a.end || a.pod.name == "" {
 		dp.SetDoubleValue(0)
 	} else {
 		dp.SetDoubleValue(1)
 	}
+}
+
+// resources are those of the vendors' device plugins.
+var resources = map[deviceid.Make]string{
+	deviceid.MakeUnknown: "nvidia.com/gpu", deviceid.MakeNVIDIA: "nvidia.com/gpu", deviceid.MakeAMD: "amd.com/cpx_nps4",
+	deviceid.MakeGaudi: "habana.ai/gaudi", deviceid.MakeIntelGPU: "gpu.intel.com/i915",
 }
 
 // newPoint makes a resource of its own for the point.

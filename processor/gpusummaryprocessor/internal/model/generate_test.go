@@ -254,15 +254,29 @@ func (f *fleet) succeed(p, other *life) {
 	other.uidOnPoints, other.uidOnAlloc = true, true
 }
 
+// boardOf is the hw.id of a pod's device, in the forms of all vendors: a pod may have those
+// of several, and so may a service.
+func boardOf(pod, n int) string {
+	switch (pod + n) % 4 {
+	case 1:
+		return fmt.Sprintf("GPU-%016x", 1+pod<<8+n)
+	case 2:
+		return fmt.Sprintf("GAUDI-AN%d-%d", pod, n)
+	case 3:
+		return fmt.Sprintf("PCI-node-1@0000:%02x:%02x.0", pod, n)
+	}
+	return fmt.Sprintf("GPU-%d-%d", pod, n)
+}
+
 func (f *fleet) device(pod, n int) device {
-	id := fmt.Sprintf("GPU-%d-%d", pod, n)
+	id := boardOf(pod, n)
 	if pod > 0 && f.IntN(12) == 0 {
-		id = fmt.Sprintf("GPU-%d-%d", f.IntN(pod), n) // another pod's, before or at the same time
+		id = boardOf(f.IntN(pod), n) // another pod's, before or at the same time
 	}
 	d := device{resolved: true, container: pick(f, "main", "main", "side"), level: pick(f, 0, 0.02, 0.4, 0.9)}
 	switch f.IntN(6) {
 	case 0:
-		id += "/1"
+		id += "/1" // a MIG instance, a partition or a tile
 	case 1:
 		d.announcedAs = id + "::0" // a replica
 		if f.IntN(2) == 0 {

@@ -188,6 +188,11 @@ func TestHeldDevices(t *testing.T) {
 		"a replica and an unrelated one":  {reported{hold: []string{"GPU-0::0"}, asked: 2, telemetry: []string{"GPU-0"}}, "degraded", 1, 1},
 		"a replica of a silent device":    {reported{hold: []string{"GPU-0::0"}, telemetry: []string{"GPU-1"}}, "missing", 0, 1},
 		"a MIG instance and its parent":   {reported{hold: []string{"GPU-0/7"}, telemetry: []string{"GPU-0"}}, "missing", 0, 1},
+		"partitions of a board":           {reported{hold: []string{"GPU-c3ff88426fc31c9e/0", "GPU-c3ff88426fc31c9e/7"}, telemetry: []string{"GPU-c3ff88426fc31c9e/0", "GPU-c3ff88426fc31c9e/7"}}, "reporting", 2, 0},
+		"one of two partitions":           {reported{hold: []string{"GPU-c3ff88426fc31c9e/0", "GPU-c3ff88426fc31c9e/7"}, telemetry: []string{"GPU-c3ff88426fc31c9e/7", "GPU-c3ff88426fc31c9e"}}, "degraded", 1, 1},
+		"partitions without ids":          {reported{unresolved: []string{"n/amdgpu_xcp_3", "n/amdgpu_xcp_9"}, telemetry: []string{"GPU-c3ff88426fc31c9e/1", "GPU-c3ff88426fc31c9e/2"}}, "reporting", 2, 0},
+		"a share of an Intel GPU":         {reported{hold: []string{"PCI-n@0000:4d:00.0::2"}, telemetry: []string{"PCI-n@0000:4d:00.0"}}, "reporting", 1, 0},
+		"devices of three vendors":        {reported{hold: []string{"GPU-0", "GAUDI-AN1", "PCI-n@0000:4d:00.0"}, telemetry: []string{"PCI-n@0000:4d:00.0", "GPU-0", "GAUDI-AN1"}}, "reporting", 3, 0},
 		"a MIG instance and its replicas": {reported{hold: []string{"GPU-0/7::0"}, telemetry: []string{"GPU-0/7"}}, "reporting", 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
