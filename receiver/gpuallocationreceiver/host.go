@@ -47,7 +47,7 @@ func (h *host) snapshot(ctx context.Context, names []string) *gpusysfs.Snapshot 
 			waiting, cancel := context.WithTimeout(ctx, patience)
 			s = h.reader.Since(waiting, h.since)
 			cancel()
-			h.gaveUp = s == nil
+			h.gaveUp = s == nil && ctx.Err() == nil
 		}
 	}
 	h.report(now, s)

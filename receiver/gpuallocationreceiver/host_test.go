@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpusysfs"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpusysfs/sysfstest"
@@ -122,6 +123,16 @@ func TestPartitionsWithoutPrivilege(t *testing.T) {
 		assert.Equal(t, 1, r.logged("the kernel does not show this container which partition of which board a device is: owners of partitions other than a board's first are those of the exporter's labels"))
 		assert.EqualValues(t, 1, r.devices()["unresolved"])
 	})
+}
+
+// A shutdown does not wait for a board that hangs, and blames none.
+func TestShutdownWhileSysfsBlocks(t *testing.T) {
+	h := &hostFS{blocks: make(chan struct{})}
+	h.set(0, inMode("SPX", 1))
+	s := &script{node: node{Devices: map[string][]string{amdName: {"0000:19:00.0"}}}}
+	var logs *observer.ObservedLogs
+	hostStory(t, s, h, func(t *testing.T, r *run) { logs = r.logs })
+	assert.Zero(t, logs.Len(), "%v", logs.All())
 }
 
 // A board that hangs costs the names of devices, once a few seconds, and nothing else.

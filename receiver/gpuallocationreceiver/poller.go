@@ -82,6 +82,9 @@ func (p *poller) poll(ctx context.Context) {
 	old := p.r.newest.Load()
 	v := p.r.api.Load().View(time.Now())
 	v.Sysfs = p.host.snapshot(ctx, p.builder.Read.Local(&a, v))
+	if ctx.Err() != nil {
+		return
+	}
 	s, tl := p.builder.Build(a, v, old)
 	p.r.newest.Store(s)
 	p.r.api.Load().Want(tl.Wanted())
