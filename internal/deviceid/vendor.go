@@ -5,7 +5,7 @@ package deviceid
 
 import "strings"
 
-// Make is whose devices an hw.id is of. The form of an id is not that of another make.
+// Make is the make of the device that an hw.id is of. Each make has a form of its own.
 type Make uint8
 
 // The makes.

@@ -117,7 +117,7 @@ func partition(d *Device, number int) *Device {
 	return &part
 }
 
-// board reads a PCI device; false if it is none of a GPU.
+// board reads a PCI device; false if it is no GPU.
 func (s *scanner) board(address, dir string) (Device, bool) {
 	d := Device{PCI: address, Path: filepath.Join(s.root, dir)}
 	d.Vendor = s.id(path.Join(dir, "vendor"))

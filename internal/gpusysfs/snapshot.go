@@ -149,7 +149,7 @@ func (s *Snapshot) BySerial(serial string) *Device {
 }
 
 // ByXCP is the partition that the kernel names amdgpu_xcp_<N>, or nil where that is not known:
-// the order of the numbers says nothing.
+// the order of the numbers has no meaning.
 func (s *Snapshot) ByXCP(name string) *Device { return s.named(name) }
 
 // ByCard is the board or partition that the kernel names card<N>, or nil.

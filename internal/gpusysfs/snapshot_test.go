@@ -89,7 +89,7 @@ func TestBoards(t *testing.T) {
 
 func TestPartitions(t *testing.T) {
 	old := func(b sysfstest.Board) sysfstest.Board { b.Old = true; return b }
-	// The order of the numbers says nothing: the second board's names come first.
+	// The order of the numbers has no meaning: the second board's names come first.
 	boards := []sysfstest.Board{cpx("0000:05:00.0", 0xe3a9c1d200000001, 128, 7), cpx("0000:27:00.0", 0xe3a9c1d200000002, 136, 0)}
 	names := []string{"0000:05:00.0", "amdgpu_xcp_7", "amdgpu_xcp_13", "amdgpu_xcp_0", "renderD128", "renderD130", "card8", "card15", "amdgpu_xcp_14"}
 	want := []string{first, first + "/1", first + "/7", second + "/1", first + "/0", first + "/2", second + "/0", second + "/7", "unknown"}

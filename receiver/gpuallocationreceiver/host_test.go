@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpusysfs/sysfstest"
 )
 
-// hostFS is the sysfs of a host whose boards change.
+// hostFS is the sysfs of a host with boards that change.
 type hostFS struct {
 	now    atomic.Pointer[fs.FS]
 	opened atomic.Int64

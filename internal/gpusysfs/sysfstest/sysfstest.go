@@ -155,7 +155,7 @@ func or(s, other string) string {
 	return s
 }
 
-// Refusing is a file system in which reading files whose path contains a text fails.
+// Refusing is a file system in which reading fails for files with a text in their path.
 type Refusing struct {
 	fs.FS
 	Path  string

@@ -90,7 +90,7 @@ type Described struct {
 	Name string
 	Attributes
 	Counters []string // names of the counter sets that it draws on
-	// Unhealthy: the driver reports that nobody can use it.
+	// Unhealthy: the driver reports that it cannot be used.
 	Unhealthy bool
 }
 

@@ -198,7 +198,7 @@ func TestOtherVendors(t *testing.T) {
 	}
 }
 
-// A GPU whose replicas are not listed for a while stays shared.
+// A GPU stays shared while its replicas are not listed.
 func TestIntelStaysShared(t *testing.T) {
 	b, v := newBuilder(t), View{Sysfs: host(t, 0)}
 	n := node{Devices: map[string][]string{"gpu.intel.com/xe": {"card20-0", "card20-1"}}, Pods: []pod{holds("ml", "a", "gpu.intel.com/xe", "card20-0")}}
