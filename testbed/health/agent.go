@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector"
@@ -41,8 +42,14 @@ type agent struct {
 	metrics, events connector.Metrics
 }
 
-// start starts an agent on what is on the disk.
+// start starts an agent with the dcgm receiver on what is on the disk.
 func start(t *testing.T, d *disk.Disk, into *reported, receiver, events map[string]any) *agent {
+	t.Helper()
+	return startOf(t, dcgmreceiver.NewFactory(), d, into, receiver, events)
+}
+
+// startOf starts an agent with a receiver.
+func startOf(t *testing.T, of receiver.Factory, d *disk.Disk, into *reported, config, events map[string]any) *agent {
 	t.Helper()
 	a := &agent{alive: new(atomic.Bool)}
 	a.alive.Store(true)
@@ -72,16 +79,15 @@ func start(t *testing.T, d *disk.Disk, into *reported, receiver, events map[stri
 	a.events, err = factory.CreateMetricsToLogs(t.Context(), set, cfg, logs)
 	require.NoError(t, err)
 
-	dcgm := dcgmreceiver.NewFactory()
-	scrape := dcgm.CreateDefaultConfig()
-	require.NoError(t, confmap.NewFromStringMap(receiver).Unmarshal(scrape))
+	scrape := of.CreateDefaultConfig()
+	require.NoError(t, confmap.NewFromStringMap(config).Unmarshal(scrape))
 	both, err := consumer.NewMetrics(a.take)
 	require.NoError(t, err)
 	owners := gpupodprocessor.NewFactory()
 	pods, err := owners.CreateMetrics(t.Context(), processortest.NewNopSettings(owners.Type()), owners.CreateDefaultConfig(), both)
 	require.NoError(t, err)
 	a.pods = pods
-	a.receiver, err = dcgm.CreateMetrics(t.Context(), receivertest.NewNopSettings(dcgm.Type()), scrape, pods)
+	a.receiver, err = of.CreateMetrics(t.Context(), receivertest.NewNopSettings(of.Type()), scrape, pods)
 	require.NoError(t, err)
 	for _, c := range []component.Component{a.events, a.metrics, a.pods} {
 		require.NoError(t, c.Start(t.Context(), host))

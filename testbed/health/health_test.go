@@ -101,6 +101,9 @@ func TestEveryReason(t *testing.T) {
 			}
 		}
 	}
+	for _, r := range vendorReasons() {
+		with[r] = true
+	}
 	var all []string
 	for _, r := range names.HealthReasons() {
 		all = append(all, r.Name)

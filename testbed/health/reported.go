@@ -26,6 +26,7 @@ type reported struct {
 	boards map[string]*board
 	nodes  map[string]map[string]float64 // by hw.state
 	wrong  []string
+	events []string // all events, as "name state"
 }
 
 // board is what is reported of a board.
@@ -115,16 +116,21 @@ func (r *reported) takeEvents(ld plog.Logs) {
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, e := range sl.LogRecords().All() {
-				if e.EventName() != names.EventHealth {
-					continue
+				attrs := e.Attributes().AsRaw()
+				switch e.EventName() {
+				case names.EventHealth:
+					if before := r.health(rl.Resource().Attributes().AsRaw(), attrs); !before {
+						continue // another state, or another reason
+					}
 				}
-				r.health(rl.Resource().Attributes().AsRaw(), e.Attributes().AsRaw())
+				r.events = append(r.events, fmt.Sprint(e.EventName(), " ", attrs[names.GPUEventState]))
 			}
 		}
 	}
 }
 
-func (r *reported) health(resource, attrs map[string]any) {
+// health takes an event about health. It reports whether the board was well before, or is.
+func (r *reported) health(resource, attrs map[string]any) (turn bool) {
 	id, _ := attrs[names.HwID].(string)
 	if id == "" {
 		id, _ = resource[names.HwID].(string)
@@ -142,8 +148,11 @@ func (r *reported) health(resource, attrs map[string]any) {
 	if cleared := attrs[names.GPUEventState] == names.EventCleared; cleared != (len(reasons) == 0) {
 		r.wrong = append(r.wrong, fmt.Sprintf("%s: %s is %v", id, v, attrs[names.GPUEventState]))
 	}
+	well := func(v string) bool { return v == "" || strings.HasPrefix(v, "ok ") || strings.HasPrefix(v, "<nil> ") }
+	turn = well(b.event) || well(v)
 	b.event = v
 	b.events++
+	return turn
 }
 
 // verdict is a health in a line. Reasons are in alphabetical order.

@@ -188,6 +188,7 @@ func (b *Board) Verdict() Verdict {
 	for i := range b.active {
 		a := &b.active[i]
 		if a.held {
+			v.Waits = true
 			continue
 		}
 		v.Known = true

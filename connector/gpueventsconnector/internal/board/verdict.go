@@ -21,6 +21,8 @@ type Verdict struct {
 	// and what happens decide them. See Missing.
 	WithData, Applicable int
 	Score                float64
+	// Waits is whether a reason is there that is not active yet.
+	Waits bool
 
 	missing uint32
 }

@@ -204,11 +204,12 @@ func (b *boards) forget(d *device) {
 }
 
 // report reports the health of a device, where it is known and another one than was
-// reported last.
+// reported last. Of a board on the pages of which nothing decides that it is well, that no
+// reason is left is reported.
 func (b *boards) report(d *device, at pcommon.Timestamp) {
 	v, leftOut := b.verdict(d)
-	if !v.Known {
-		return
+	if !v.Known && (d.health.condition.Level == 0 || v.Waits || d.at == 0) {
+		return // what was reported stands, but for reasons that are over
 	}
 	key := summary(&v)
 	if key == d.health.reported {

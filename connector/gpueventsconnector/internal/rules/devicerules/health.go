@@ -95,6 +95,9 @@ func DescribeHealth(d *subject.Device, v *board.Verdict, ev *event.Event) {
 		reasons[i], causes[i] = v.Reasons[i].Reason.Name, v.Reasons[i].Sentence()+"."
 	}
 	what := " is " + stateWords[v.State]
+	if !v.Known {
+		what = " has no reason against its health any more, and nothing is read that decides that it is well"
+	}
 	if len(reasons) > 0 {
 		what += " (" + strings.Join(reasons, ", ") + "). " + advice(v, d)
 		d.DescribeWhole(ev, what)
@@ -103,7 +106,9 @@ func DescribeHealth(d *subject.Device, v *board.Verdict, ev *event.Event) {
 	}
 	verdict := *v
 	ev.Add(func(attrs pcommon.Map) {
-		attrs.PutStr(names.HwState, verdict.State.String())
+		if verdict.Known {
+			attrs.PutStr(names.HwState, verdict.State.String())
+		}
 		event.PutList(attrs, names.GPUHealthReasons, reasons)
 		event.PutList(attrs, names.GPUHealthCauses, causes)
 		putFigures(attrs, verdict.Reasons)
