@@ -195,10 +195,14 @@ func (d *Device) keepValue(s *Series, v float64) bool {
 		rank = rankLesser
 	}
 	v, _ = f.field.Bounds.Within(f.field.Convert(v)) // check has refused what is not
+	text := ""
+	if f.field.Label != "" {
+		text = s.labels.rowText(f.field)
+	}
 	if d.of != nil && d.of.vendor.Lesser != nil {
 		x := d.values[f.id]
 		if f.field.Label != "" {
-			x = d.labelled[f.id][s.text]
+			x = d.labelled[f.id][text]
 		}
 		if x.Known() && (x.rank == rankLesser) != (rank == rankLesser) {
 			d.Count(Dropped, 1) // one of the two is
@@ -207,7 +211,7 @@ func (d *Device) keepValue(s *Series, v float64) bool {
 	if f.field.Label == "" {
 		return d.values[f.id].add(f.field, v, rank)
 	}
-	return d.labelled.add(f.id, f.field, s.text, v, rank)
+	return d.labelled.add(f.id, f.field, text, v, rank)
 }
 
 // anyOf reports whether the page has a value of one of some fields.

@@ -54,7 +54,8 @@ type Family struct {
 	field   *devicetable.Field // nil for a family that is not in the table
 	ours    bool               // not one of the exporter's process
 	dropped bool
-	share   int // place in an owner's shares, or notShared
+	share   int    // place in an owner's shares, or notShared
+	metric  string // the name of a family that is not in the table, "" until it is asked for
 }
 
 // NewFamily returns the family of a name, without TYPE and HELP.
@@ -78,7 +79,9 @@ type Labels struct {
 	row    row
 	device *Device // that they were found to be about, nil if not yet
 	lesser bool
-	page   uint64 // the last that a survey saw them on
+	points *pointLabels // nil until it is asked for
+	texts  []label      // of rows of fields with several labels, by these
+	page   uint64       // the last that a survey saw them on
 }
 
 type label struct{ key, value string }
@@ -108,22 +111,33 @@ func (l *Labels) Get(key string) string {
 	return ""
 }
 
+// rowText is the text of a row of a field, see devicetable.Field.Label. That of several
+// labels is put together once.
+func (l *Labels) rowText(f *devicetable.Field) string {
+	if strings.IndexByte(f.Label, ',') < 0 {
+		return l.Get(f.Label)
+	}
+	for i := range l.texts {
+		if l.texts[i].key == f.Label {
+			return l.texts[i].value
+		}
+	}
+	text := f.RowText(l.Get)
+	l.texts = append(l.texts, label{f.Label, text})
+	return text
+}
+
 // Series is a family's row with certain labels, whatever its value.
 type Series struct {
 	family *Family
 	labels *Labels
 	whole  *Family // that the row belongs to if it is a histogram or a summary
-	text   string  // of the row, see devicetable.Field.Label
 }
 
 // NewSeries returns a series. whole is the family X of a row X_bucket, X_sum or
 // X_count, and nil for any other row.
 func NewSeries(f *Family, l *Labels, whole *Family) *Series {
-	s := &Series{family: f, labels: l, whole: whole}
-	if f.field != nil && f.field.Label != "" {
-		s.text = f.field.RowText(l.Get)
-	}
-	return s
+	return &Series{family: f, labels: l, whole: whole}
 }
 
 // Whole is what NewSeries was given.

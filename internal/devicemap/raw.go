@@ -91,7 +91,10 @@ func (w *Writer) writeAsIs(points []rawPoint, device string) {
 func (w *Writer) writeUnmapped(points []rawPoint, device string) {
 	family := points[0].series.family
 	vendor := w.target.vendor
-	name := vendor.Unmapped(family.name)
+	if family.metric == "" {
+		family.metric = vendor.Unmapped(family.name)
+	}
+	name := family.metric
 	m := w.metrics.AppendEmpty()
 	m.SetName(name)
 	m.SetDescription(family.Help)
@@ -113,7 +116,7 @@ func (w *Writer) writeUnmapped(points []rawPoint, device string) {
 		p := out.AppendEmpty()
 		p.SetTimestamp(w.time)
 		p.SetDoubleValue(raw.v)
-		putUnmapped(vendor, p.Attributes(), raw.series.labels.all, device)
+		putUnmapped(p.Attributes(), raw.series.labels.ofPoints(vendor, device), device)
 		if monotonic {
 			p.SetStartTimestamp(series.Observe(raw.v, w.time))
 		}
@@ -123,15 +126,39 @@ func (w *Writer) writeUnmapped(points []rawPoint, device string) {
 	}
 }
 
-func putUnmapped(v *Vendor, dst pcommon.Map, src []label, device string) {
-	dst.EnsureCapacity(4)
+// pointLabels are the labels of a row that stay on its point if its family is not in the
+// table: those that are neither identity nor owner.
+type pointLabels struct {
+	all []label
+	key []byte // of all, for the series
+}
+
+// ofPoints returns what stays on points of the device, or on those about none.
+func (l *Labels) ofPoints(v *Vendor, device string) *pointLabels {
+	if device != "" && l.points != nil {
+		return l.points
+	}
+	points := &pointLabels{}
+	for _, x := range l.all {
+		if v.unmappedLabel(x.key, device) {
+			points.all = append(points.all, x)
+			points.key = append(append(points.key, 0), x.key...)
+			points.key = append(append(points.key, 1), x.value...)
+		}
+	}
+	if device != "" {
+		l.points = points
+	}
+	return points
+}
+
+func putUnmapped(dst pcommon.Map, src *pointLabels, device string) {
+	dst.EnsureCapacity(1 + len(src.all))
 	if device != "" {
 		dst.PutStr(names.HwID, device)
 	}
-	for _, l := range src {
-		if v.unmappedLabel(l.key, device) {
-			dst.PutStr(l.key, l.value)
-		}
+	for _, l := range src.all {
+		dst.PutStr(l.key, l.value)
 	}
 }
 
@@ -141,12 +168,7 @@ func (w *Writer) findUnmapped(raw rawPoint, name, device string) (s *unmappedSer
 	u, page := &w.target.unmapped, &w.target.page
 	u.key = append(u.key[:0], device...)
 	u.key = append(append(u.key, 0), name...)
-	for _, l := range raw.series.labels.all {
-		if w.target.vendor.unmappedLabel(l.key, device) {
-			u.key = append(append(u.key, 0), l.key...)
-			u.key = append(append(u.key, 1), l.value...)
-		}
-	}
+	u.key = append(u.key, raw.series.labels.ofPoints(w.target.vendor, device).key...)
 	s = u.series[string(u.key)]
 	if s == nil {
 		if len(u.series) >= MaxUnmapped {

@@ -114,8 +114,9 @@ func (l labelled) startPage() {
 // reading that is smaller than the one before (a reset).
 type Cumulative struct {
 	Start pcommon.Timestamp // 0 before the first reading
-	last  float64
-	fell  bool // the reading before was below last, see ObserveSteady
+	// last is the last reading; below 0 the last good one, negated, of a counter that has
+	// fallen since, see ObserveSteady. There are many of these: another field is noticed.
+	last float64
 }
 
 // Observe takes a reading and returns the start time of the counter.
@@ -129,13 +130,17 @@ func (c *Cumulative) Observe(v float64, t pcommon.Timestamp) (start pcommon.Time
 
 // ObserveSteady takes a reading of a counter that at times falls and comes back. At the
 // first smaller reading nothing is known yet, and ok is false. The next one decides: a
-// glitch, if it is not below the reading before the fall, or else a reset.
+// glitch, if it is not below the reading before the fall, or else a reset. Readings are
+// not negative.
 func (c *Cumulative) ObserveSteady(v float64, t pcommon.Timestamp) (start pcommon.Timestamp, ok, glitch bool) {
-	if c.Start != 0 && v < c.last && !c.fell {
-		c.fell = true
+	if c.Start != 0 && v < c.last {
+		c.last = -c.last
 		return c.Start, false, false
 	}
-	glitch, c.fell = c.fell && v >= c.last, false
+	if c.last < 0 {
+		c.last = -c.last
+		glitch = v >= c.last
+	}
 	return c.Observe(v, t), true, glitch
 }
 

@@ -69,6 +69,9 @@ func New(t Table) *Table {
 	t.byName, t.dropped = map[string]ID{}, map[string]bool{}
 	t.means, t.ofRows = nil, nil
 	for id, f := range t.Fields {
+		if f.Glitches && f.Signed {
+			panic("a counter that falls below 0: " + f.Name)
+		}
 		if f.Several == Mean {
 			t.means = append(t.means, ID(id))
 		}

@@ -50,6 +50,7 @@ func TestMistakes(t *testing.T) {
 		"a row of a field without rows": func(t *Table) { t.Series[0].Row = "x" },
 		"rows of a field without rows":  func(t *Table) { t.Series[0].RowKey = "x" },
 		"a field with rows as one":      func(t *Table) { t.Series[0].From = []ID{temperature} },
+		"a counter below 0":             func(t *Table) { t.Fields[temperature].Glitches = true },
 		"one row and all": func(t *Table) {
 			t.Series[0].From, t.Series[0].Row, t.Series[0].RowKey = []ID{temperature}, "x", "y"
 		},
