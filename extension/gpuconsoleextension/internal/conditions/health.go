@@ -141,9 +141,13 @@ func shown(reason string, entries []*entry) bool {
 		case "ecc_uncorrected":
 			return e.Kind == consoleapi.ECCUncorrected
 		case "remap_pending":
-			return e.Kind == consoleapi.RetiredPages || e.event == pending
+			return e.Kind == consoleapi.RetiredPages || e.event == pending || e.event == names.EventMemoryRepair
 		case "remap_failed":
-			return e.Kind == consoleapi.RowRemapFailure
+			return e.Kind == consoleapi.RowRemapFailure || e.event == names.EventMemoryRepair
+		case "ras_fatal":
+			return e.event == names.EventRAS
+		case "link_down":
+			return e.event == names.EventLinkDown
 		case "throttle":
 			return e.Kind == consoleapi.Throttled
 		case "temperature":

@@ -89,6 +89,8 @@ func kindOf(e *store.Event) (consoleapi.Attention, string) {
 		return consoleapi.NoData, "no data"
 	case names.EventIdleHeld:
 		return consoleapi.IdleDevices, "idle GPUs"
+	case names.EventRAS:
+		return consoleapi.OtherCondition, "AFID " + cmp.Or(text(e, names.GPURASCode), "of unknown code")
 	default:
 		return consoleapi.OtherCondition, inWords(e.Name)
 	}

@@ -18,7 +18,8 @@ import (
 
 // Throttling are the reasons for which a device holds its clocks down that need
 // attention: the hardware protects itself. A power cap is a configured limit.
-var Throttling = []string{names.ThrottleHWThermal, names.ThrottleSWThermal, names.ThrottleHWPowerBrake, names.ThrottleHWSlowdown}
+var Throttling = []string{names.ThrottleHWThermal, names.ThrottleSWThermal, names.ThrottleHWPowerBrake, names.ThrottleHWSlowdown,
+	names.ThrottleProchot, names.ThrottleVRThermal, names.ThrottleMemoryThermal}
 
 // ofTelemetry finds what telemetry shows to be wrong right now.
 func ofTelemetry(log *Log, t *Telemetry, add func(*entry)) {
