@@ -16,7 +16,7 @@ import (
 
 // Reasons about boards of other vendors than NVIDIA.
 var (
-	// The exporter has limits of its own, and is believed at once.
+	// The exporter has limits of its own: one page is enough.
 	exporterHealth = Reason{
 		Name: "exporter_health", State: health.Failed, Action: health.RunDiagnostics, Weight: 0.6, Needs: OwnHealth, Only: OwnHealth,
 		Doc: Doc{

@@ -69,7 +69,7 @@ type Device struct {
 	XIDs     []XID    `json:"xids,omitempty"`
 	ECC      *float64 `json:"ecc,omitempty"`
 	Resets   *float64 `json:"resets,omitempty"`
-	// Rises are counts by their metric, and the attribute that tells them apart.
+	// Rises are counts by their metric and attribute.
 	Rises    map[string]float64 `json:"rises,omitempty"`
 	RAS      []RAS              `json:"ras,omitempty"`   // the last codes
 	Ports    []string           `json:"ports,omitempty"` // that had a link

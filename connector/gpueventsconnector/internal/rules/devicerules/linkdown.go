@@ -80,8 +80,8 @@ type Link struct {
 	Up   bool
 }
 
-// AddLink adds a point of gpu.link.up to those of one time. A port that is there twice is up
-// where either is; a device may report all of its ports as one without a name. It reports whether it is valid, and whether there was room.
+// AddLink adds a point of gpu.link.up to those of one time. A duplicate port is up where
+// either point is; a device may report all of its ports as one without a name. It reports whether it is valid, and whether there was room.
 func AddLink(links []Link, v float64, port string) (all []Link, valid, room bool) {
 	if len(port) > maxPort {
 		return links, false, true

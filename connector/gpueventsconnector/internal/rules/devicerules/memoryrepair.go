@@ -16,8 +16,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// causes are the values of error.type of pages and rows that were replaced; the last one is
-// none.
+// causes are the values of error.type of pages and rows that were replaced; empty: without
+// the attribute.
 var causes = []string{"corrected", names.ErrorTypeUncorrected, ""}
 
 // The readings of MemoryRepair: of each cause the pages or rows, and by how many they rose.
