@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,14 +21,6 @@ import (
 
 // tree are files by their paths below the PCI device.
 type tree map[string]string
-
-// with returns the tree with other files; an empty text takes a file away.
-func (t tree) with(more tree) tree {
-	out := maps.Clone(t)
-	maps.Copy(out, more)
-	maps.DeleteFunc(out, func(_, text string) bool { return text == "" })
-	return out
-}
 
 func (t tree) write(tb testing.TB, device string) {
 	for path, text := range t {
