@@ -65,7 +65,7 @@ func TestVendors(t *testing.T) {
 		"AMD before 1.4":              {"", page(amd(uuid, "pcie_nac_sent_count{"+uuid+"} 0\n")), []string{"before 1.4.0"}, ""},
 		"AMD, no identity":            {"amd_gpu", page(amd(`gpu_id="0"`, "")), []string{"no_device", "add GPU_UUID"}, ""},
 		"AMD, empty":                  {"amd_gpu", page("promhttp_metric_handler_requests_total 1\n"), []string{"empty", "needs more than 15 s"}, ""},
-		"Gaudi":                       {"", page(gaudiPage), []string{"Intel devices: 1, the Gaudi metric exporter", "left out: 1", "without serial number"}, ""},
+		"Gaudi":                       {"", page(gaudiPage), []string{"Intel devices: 1, by its families of the Gaudi metric exporter", "left out: 1", "without serial number"}, ""},
 		"Gaudi, failed readings":      {"gaudi", page(strings.Replace(gaudiPage, "103079215104", "0", 1) + "habanalabs_clock_soc_mhz{Serial=\"AM1\"} 0\n"), []string{"readings of a device failed"}, ""},
 		"Gaudi, a second scraper":     {"gaudi", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, []string{"it answers 429", "rate_limited: another scraper uses up the exporter's limit"}, ""},
 		"XPU Manager 1.x":             {"", page(intelPage), []string{"by its families of XPU Manager 1.x", "card utilization", "card memory total", "EU metrics are off"}, ""},

@@ -4,13 +4,18 @@
 package exporter
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/confmap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/config"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/probe"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/exporterpage"
 )
@@ -97,4 +102,24 @@ func TestEveryReceiverHasItsKind(t *testing.T) {
 		}
 	}
 	assert.ElementsMatch(t, config.ExporterReceivers, types)
+}
+
+// TestAskedTwice: an exporter that limits how often it is asked may just have answered the
+// collector.
+func TestAskedTwice(t *testing.T) {
+	defer func(before time.Duration) { againAfter = before }(againAfter)
+	againAfter = time.Millisecond
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 1 {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		_, _ = w.Write([]byte("habanalabs_utilization{Serial=\"AM1\"} 1\n"))
+	}))
+	defer s.Close()
+	e := exporter{receiver: "gaudi", url: s.URL, client: s.Client(), page: fetch.DefaultSettings("gaudi")}
+	results := checkExporter(t.Context(), probe.Env{Config: config.New(confmap.New())}, e)
+	assert.Equal(t, probe.OK, results[0].Status, results[0].Seen)
+	assert.Equal(t, 2, asked)
 }

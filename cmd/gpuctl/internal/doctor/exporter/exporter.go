@@ -126,6 +126,9 @@ func ofExporters(client *http.Client, follow bool) *http.Client {
 func checkExporter(ctx context.Context, env probe.Env, e exporter) []probe.Result {
 	host := web.HostOf(e.url)
 	body, a, r := readBody(ctx, e)
+	if a != nil && a.Status == http.StatusTooManyRequests && sleep(ctx, againAfter) {
+		body, a, r = readBody(ctx, e) // the first answer of the interval was the collector's own
+	}
 	if body == nil {
 		return append([]probe.Result{r}, probe.Clock(host, a)...)
 	}
@@ -164,6 +167,22 @@ func lines(host string, page *vendorpage.Lines) []probe.Result {
 	warn(page.TooLong, fmt.Sprintf("samples over a limit, left out: %d; of the first: %s", page.TooLong, page.LongCause), page.LongRemedy)
 	warn(page.Beyond, fmt.Sprintf("samples beyond a limit of the receiver, left out: %d; the page has %s", page.Beyond, page.OverLimit), page.OverRemedy)
 	return results
+}
+
+// againAfter is after how long an exporter that limits how often it is asked answers again.
+var againAfter = 5500 * time.Millisecond
+
+// sleep waits, if there is the time for it.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if deadline, limited := ctx.Deadline(); limited && time.Until(deadline) < d+time.Second {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }
 
 // readBody asks for the page, or reports why there is none.

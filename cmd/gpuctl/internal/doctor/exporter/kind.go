@@ -160,12 +160,9 @@ func describeKind(host string, kind *vendorpage.Kind, e exporter, page *vendorpa
 	if len(page.Drivers) > 0 {
 		parts = append(parts, "driver "+strings.Join(page.Drivers, ", "))
 	}
-	program := kind.Exporter.Program
-	switch version := kind.Version(page); {
-	case e.version != "":
-		program += " " + e.version
-	case version != "":
-		program = "by its families of " + program + " " + version
+	program := kind.Exporter.Program + " " + e.version
+	if e.version == "" {
+		program = strings.TrimSpace("by its families of " + kind.Exporter.Program + " " + kind.Version(page))
 	}
 	parts = append(parts, program)
 	return probe.New(host, probe.OK, strings.Join(append(parts, fmt.Sprintf("%d rows", page.Rows)), ", "), "")
