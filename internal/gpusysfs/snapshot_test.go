@@ -237,3 +237,15 @@ func FuzzScan(f *testing.F) {
 }
 
 var _ fs.FS = sysfstest.Refusing{}
+
+// A host with eight boards in CPX.
+func BenchmarkRead(b *testing.B) {
+	var boards []sysfstest.Board
+	for i := range 8 {
+		boards = append(boards, cpx(fmt.Sprintf("0000:%02x:00.0", 5+16*i), uint64(i+1), 128+8*i, 8*i))
+	}
+	root := sysfstest.Write(b, boards...)
+	for b.Loop() {
+		Read(root, os.DirFS(root), time.Unix(1, 0))
+	}
+}

@@ -98,11 +98,16 @@ func TestPartitionsAreNotDoubted(t *testing.T) {
 		"all resolved":  snapshot(100, "- 0 k8s.resource.name=amd.com/gpu gpu.allocation.resolved=true hw.id="+amdBoard+"/7"),
 		"another node":  strings.ReplaceAll(xcps(100, "-"), "n1", "n2"),
 		"it names them": xcps(100, stale),
+		"the label is on the board too": snapshot(100, stale+" 1 k8s.resource.name=amd.com/gpu gpu.allocation.resolved=false hw.id=n1/amdgpu_xcp_0") +
+			telemetry(100, amdBoard, "k8s.node.name=n1 namespace=ml pod=gone container=main"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := start(t, noService)
-			b.feed(parse(kubelet + partitions(100, stale)))
-			require.Equal(t, map[string]string{amdBoard + "/1": stale}, ownersIn(b, partitions(115, stale)))
+			synctest.Test(t, func(t *testing.T) {
+				b := start(t, noService)
+				b.feed(parse(kubelet + partitions(100, stale)))
+				time.Sleep(15 * time.Second)
+				require.Equal(t, stale, ownersIn(b, partitions(115, stale))[amdBoard+"/1"])
+			})
 		})
 	}
 	t.Run("expired", func(t *testing.T) {

@@ -177,9 +177,13 @@ func (j *joiner) doubted(v *view) map[owner.Owner]bool {
 	if !counts {
 		return nil
 	}
+	boards := map[string]bool{} // they have the labels of a partition
+	for _, s := range j.seen {
+		boards[parentOf(s)] = true
+	}
 	named := map[owner.Owner]int{}
 	for _, s := range j.seen {
-		if s.Label.Pod == "" || s.Node.Name == "" || v.facts[s.ID] != nil || deviceid.MakeOf(s.ID) != deviceid.MakeAMD || !j.all.fresh(&s.last, j.now) {
+		if s.Label.Pod == "" || s.Node.Name == "" || boards[s.ID] || v.facts[s.ID] != nil || deviceid.MakeOf(s.ID) != deviceid.MakeAMD || !j.all.fresh(&s.last, j.now) {
 			continue
 		}
 		named[s.Label.Whole()]++
