@@ -39,7 +39,7 @@ func at(page int) time.Time { return begin.Add(time.Duration(page) * interval) }
 
 // common are the faults that a page of any vendor can have, and others those of one.
 var (
-	common = []vendors.Kind{vendors.EmptyPage, vendors.RateLimit, vendors.EnergyGlitch, vendors.StuckEnergy, vendors.PowerSpike, vendors.DuplicateSeries, vendors.ECC, vendors.Throttle, vendors.DeviceFails}
+	common = []vendors.Kind{vendors.EmptyPage, vendors.RateLimit, vendors.EnergyGlitch, vendors.StuckEnergy, vendors.PowerSpike, vendors.DuplicateSeries, vendors.ECC, vendors.Throttle, vendors.DeviceFails, vendors.BadPage}
 	others = map[string][]vendors.Kind{
 		vendors.AMD: {
 			vendors.ZeroUUID, vendors.NoUUID, vendors.NoSerial, vendors.SharedSerial, vendors.PartitionMissing, vendors.PartitionRepeated,
@@ -107,6 +107,8 @@ func (w *world) add(rng *rand.Rand, cfg *vendors.Config, m vendors.Model, kind v
 	f := vendors.Fault{Node: w.node.Name, Kind: kind, After: strictjson.Duration(time.Duration(1+rng.IntN(scrapes-1)) * interval), Partition: rng.IntN(8)}
 	board := rng.IntN(w.node.Boards)
 	switch kind {
+	case vendors.BadPage:
+		f.For = strictjson.Duration(interval)
 	case vendors.RateLimit: // the retry of the last page would come too late
 		f.After, f.For = strictjson.Duration(time.Duration(1+rng.IntN(scrapes-2))*interval), strictjson.Duration(interval)
 	case vendors.EnergyGlitch, vendors.PowerSpike:

@@ -19,10 +19,10 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/simkubelet"
 )
 
-// receiverTypes are the receivers by vendor, and the time between two scrapes that each
-// vendor's exporter bears.
-var receiverTypes = map[string]struct{ name, interval string }{
-	vendors.AMD: {"amd_gpu", "2s"}, vendors.Gaudi: {"gaudi", "10s"}, vendors.Intel: {"intel_gpu", "2s"},
+// receiverTypes are the receivers by vendor, the time between two scrapes that each
+// vendor's exporter bears, and the time after which a pod without data is silent.
+var receiverTypes = map[string]struct{ name, interval, staleness string }{
+	vendors.AMD: {"amd_gpu", "2s", "10s"}, vendors.Gaudi: {"gaudi", "10s", "25s"}, vendors.Intel: {"intel_gpu", "2s", "10s"},
 }
 
 // simulateVendor serves the fleet of gpusim's demo of a vendor.
@@ -110,7 +110,7 @@ func vendorOverlay(d *demo) map[string]any {
 	return m{
 		"receivers": receivers,
 		"processors": m{
-			"gpu_summary": m{"interval": "5s", "initial_interval": "2s", "staleness": "25s", "warmup": "20s"},
+			"gpu_summary": m{"interval": "5s", "initial_interval": "2s", "staleness": kind.staleness, "warmup": "20s"},
 			// Without Kubernetes the service of a pod is what is before the hashes in its name.
 			"transform/service": m{"error_mode": "propagate", "metric_statements": []m{{"context": "resource", "statements": []string{
 				`set(resource.attributes["service.name"], resource.attributes["k8s.pod.name"]) where resource.attributes["k8s.pod.name"] != nil`,

@@ -26,6 +26,9 @@ func gaudiText(h *host, all []*state, now time.Time) *page {
 	for _, s := range all {
 		gaudiBoard(h, p, s, now)
 	}
+	if !h.NoPods { // of the exporter's own pod, without a device
+		p.add("habanalabs_kube_info", 1, "hostname", h.Name, "namespace", "habana-ai", "node", h.Name, "podIP", "10.42.0.7", "podName", "metric-exporter-ds-7xk2p")
+	}
 	return p
 }
 
@@ -38,7 +41,7 @@ func gaudiBoard(h *host, p *page, s *state, now time.Time) {
 	if h.on(DeviceFails, s.index, now) != nil {
 		serial, uuid, works = "", "na", 0
 	}
-	labels := []string{"Serial", serial, "device", serial, "id", index, "uuid", uuid}
+	labels := []string{"Serial", serial, "UUID", uuid, "device", serial, "driver", "1.24.0-7b5ef4c", "fit", "fw-62.2.0", "id", index, "spi", "preboot-62.2.0"}
 	if owners := s.parts[0].owners; !h.NoPods {
 		pod, namespace := "", ""
 		if len(owners) > 0 {
@@ -89,9 +92,12 @@ func gaudiBoard(h *host, p *page, s *state, now time.Time) {
 	add("pci_link_width", 16)
 	add("ecc_feature_mode", 1)
 	add("device_config", 1)
-	p.add("habanalabs_accelerator_power_usage_watts", milliwatts*works, labels...)
-	p.add("habanalabs_accelerator_sm_clock_hertz", float64(s.clock)*works, labels...)
-	p.add("habanalabs_kube_info", 1, labels...)
+	// Copies under other names, in other units than they have in them.
+	p.add("accelerator_power_usage_watts", milliwatts*works, labels...)
+	p.add("accelerator_sm_clock_hertz", float64(s.clock)*works, labels...)
+	p.add("accelerator_memory_clock_hertz", 1600*works, labels...)
+	p.add("accelerator_temperature_celcius", float64(s.chip)*works, labels...)
+	p.add("accelerator_gpu_utilization", float64(s.gfx)*works, labels...)
 }
 
 // restMiB is what a Gaudi uses at rest.

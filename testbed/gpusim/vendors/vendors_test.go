@@ -132,7 +132,7 @@ func TestFaults(t *testing.T) {
 		{PowerSpike, "Flex140", Fault{}, contains("} 3.69e+12")},
 		{RAS, "MI300X", Fault{Code: 24}, contains(`severity="fatal",vbios_version="022.040.003.043.000001"} 24`)},
 		{ReadingsFail, "Gaudi3", Fault{}, lacks("habanalabs_memory_total_bytes{Serial=\"AN00000001\"} 1")},
-		{DeviceFails, "Gaudi3", Fault{}, contains(`uuid="na"`)},
+		{DeviceFails, "Gaudi3", Fault{}, contains(`UUID="na"`)},
 		{BadPage, "B60", Fault{}, func(t *testing.T, _ *Fleet, page string, _ error) { assert.False(t, strings.HasSuffix(page, "\n")) }},
 	} {
 		t.Run(string(tc.kind), func(t *testing.T) {
