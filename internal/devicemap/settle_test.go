@@ -31,6 +31,8 @@ const (
 	ports
 	fans
 	nodes
+	dies
+	firsts
 )
 
 // mosaic is an invented vendor of boards that are divided into tiles, with what acme has
@@ -38,6 +40,7 @@ const (
 func mosaic() *Vendor {
 	return &Vendor{
 		Name: "mosaic", HwVendor: "Mosaic", System: "Mosaic", Devices: "boards and tiles", Prefixes: []string{"m_"}, EmptyIsDown: true,
+		Family: func(name string) string { return strings.TrimPrefix(strings.ToLower(name), "our_") },
 		Table: devicetable.New(devicetable.Table{
 			Fields: []devicetable.Field{
 				tileLoad:     {Name: "m_load", Unit: "%", Div: 100, Several: devicetable.Mean, Bounds: devicetable.Ratio},
@@ -51,15 +54,19 @@ func mosaic() *Vendor {
 				ports:        {Name: "m_port_up", Unit: "flag", Label: "port,side", Scope: devicetable.Board},
 				fans:         {Name: "m_fan", Unit: "%", Div: 100, Label: "fan", Scope: devicetable.Board},
 				nodes:        {Name: "m_nodes", Unit: "{device}"},
+				dies:         {Name: "m_die_load", Unit: "%", Div: 100, Label: "die", Several: devicetable.First, MeanOfRows: true},
+				firsts:       {Name: "m_first", Unit: "{error}", Scope: devicetable.Board, Several: devicetable.First},
 			},
 			Series: []devicetable.Series{
 				{Metric: &names.GPUUtilization, Key: names.HwGPUTask, Value: "general", From: []devicetable.ID{tileLoad}},
+				{Metric: &names.GPUSMActive, From: []devicetable.ID{dies}},
 				{Metric: &names.HwPower, From: []devicetable.ID{boardWatts}},
 				{Metric: &names.HwTemperature, From: []devicetable.ID{boardCelsius}},
 				{Metric: &names.HwEnergy, From: []devicetable.ID{boardJoules}},
 				{Metric: &names.HwErrors, Key: names.ErrorType, Value: "corrected", From: []devicetable.ID{eccErrors}, Row: "soft"},
 				{Metric: &names.GPUECCErrors, RowKey: names.GPUECCBlock, From: []devicetable.ID{eccErrors}},
 				{Metric: &names.GPUPCIeReplays, From: []devicetable.ID{replays}},
+				{Metric: &names.GPUPCIeErrors, From: []devicetable.ID{firsts}},
 				{Metric: &names.GPULinkUp, RowKey: names.GPULinkIndex + "," + names.GPULinkKind, From: []devicetable.ID{ports}},
 				{Metric: &names.GPUThrottleRatio, RowKey: names.GPUThrottleReason, From: []devicetable.ID{fans}, Unless: []devicetable.ID{replays}},
 			},
@@ -143,15 +150,19 @@ func TestSeveralRows(t *testing.T) {
 			[][]string{{"m_errors", b, "kind=soft", "x=0", "1"}, {"m_errors", b, "kind=soft", "x=1", "2"}, {"m_errors", b, "kind=hard", "5"}, {"m_errors", b, "7"}},
 			[]string{"hw.errors 3", "gpu.ecc.errors 5", "gpu.ecc.errors 3"}, "",
 		},
-		"the first":        {[][]string{{"m_replays", b, "x=0", "3"}, {"m_replays", b, "x=1", "9"}}, []string{"gpu.pcie.replays 3"}, "repeated 1"},
-		"rows are divided": {[][]string{{"m_fan", b, "fan=a", "50"}}, []string{"gpu.throttle.ratio 0.5"}, ""},
-		"unless":           {[][]string{{"m_fan", b, "fan=a", "50"}, {"m_replays", b, "1"}}, []string{"gpu.pcie.replays 1"}, ""},
-		"cut to 1":         {[][]string{{"m_load", b, "105"}}, []string{"hw.gpu.utilization 1"}, ""},
-		"above":            {[][]string{{"m_load", b, "106"}}, nil, "implausible 1"},
-		"terawatts":        {[][]string{{"m_watts", b, "3.69e12"}}, nil, "implausible 1"},
-		"10 kW":            {[][]string{{"m_watts", b, "10000"}}, []string{"hw.power 10000"}, ""},
-		"hot":              {[][]string{{"m_celsius", b, "201"}}, nil, "implausible 1"},
-		"cold":             {[][]string{{"m_celsius", b, "-50"}}, []string{"hw.temperature -50"}, ""},
+		"mean of rows, the first of each": {
+			[][]string{{"m_die_load", b, "die=0", "10"}, {"m_die_load", b, "die=1", "30"}, {"m_die_load", b, "die=1", "x=1", "90"}}, []string{"gpu.sm.active 0.2"}, "repeated 1",
+		},
+		"a prefix and another case": {[][]string{{"OUR_M_REPLAYS", b, "3"}}, []string{"gpu.pcie.replays 3"}, ""},
+		"the first":                 {[][]string{{"m_replays", b, "x=0", "3"}, {"m_replays", b, "x=1", "9"}}, []string{"gpu.pcie.replays 3"}, "repeated 1"},
+		"rows are divided":          {[][]string{{"m_fan", b, "fan=a", "50"}}, []string{"gpu.throttle.ratio 0.5"}, ""},
+		"unless":                    {[][]string{{"m_fan", b, "fan=a", "50"}, {"m_replays", b, "1"}}, []string{"gpu.pcie.replays 1"}, ""},
+		"cut to 1":                  {[][]string{{"m_load", b, "105"}}, []string{"hw.gpu.utilization 1"}, ""},
+		"above":                     {[][]string{{"m_load", b, "106"}}, nil, "implausible 1"},
+		"terawatts":                 {[][]string{{"m_watts", b, "3.69e12"}}, nil, "implausible 1"},
+		"10 kW":                     {[][]string{{"m_watts", b, "10000"}}, []string{"hw.power 10000"}, ""},
+		"hot":                       {[][]string{{"m_celsius", b, "201"}}, nil, "implausible 1"},
+		"cold":                      {[][]string{{"m_celsius", b, "-50"}}, []string{"hw.temperature -50"}, ""},
 		"more memory in use than there is": {
 			[][]string{{"m_used", b, "211"}}, []string{"hw.gpu.memory.limit 204800"}, "implausible 1",
 		},
@@ -342,5 +353,27 @@ func TestFrozenOnceMoved(t *testing.T) {
 		}
 		_, known := only(r.Metrics, names.ExporterFrozen.Name)
 		assert.Equal(t, moved, known)
+	}
+}
+
+// TestFirstPart: of a field that exists once a board, the first part has the board's value,
+// wherever its row is.
+func TestFirstPart(t *testing.T) {
+	v := mosaic()
+	got, refused := of(newScraper(v).scrape([]string{"m_first", "serial=B", "tile=1", "0"}, []string{"m_first", "serial=B", "tile=0", "7"}, []string{"m_first", "serial=B", "tile=2", "9"}), "B", v)
+	assert.Contains(t, got, "gpu.pcie.errors 7")
+	assert.Empty(t, refused)
+}
+
+// TestPodNeedsContainer: what a scraper passes on may have the exporter's own pod.
+func TestPodNeedsContainer(t *testing.T) {
+	v := mosaic()
+	for needs, want := range map[bool]string{true: "", false: "p"} {
+		v.PodNeedsContainer = needs
+		for _, key := range []string{"job", "exported_instance"} {
+			assert.Equal(t, want, v.NewLabels([][2]string{{key, "x"}, {"pod", "p"}}).row.owner.pod, key)
+		}
+		assert.Equal(t, "p", v.NewLabels([][2]string{{"container", "c"}, {"job", "x"}, {"pod", "p"}}).row.owner.pod)
+		assert.Equal(t, "p", v.NewLabels([][2]string{{"pod", "p"}}).row.owner.pod)
 	}
 }
