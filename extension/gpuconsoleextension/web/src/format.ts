@@ -183,3 +183,10 @@ export const plural = (n: number, word: string): string => `${count(n)}${"\u00a0
 
 /** How often something happened: "× 3"; "at least once" where it may have been more. */
 export const times = (n: number, least: boolean): string => (least ? `, at least ${n === 1 ? "once" : `${count(n)} times`}` : `${gap}×${gap}${count(n)}`);
+
+/** What people call a board: by its index, else by what is short in its id, as a PCI address or the end of a unique id. */
+export function gpuName(d: { id: string; index: string | null }): string {
+  if (d.index !== null) return `GPU${gap}${safe(d.index)}`;
+  const board = d.id.replace(/^PCI-.*@/, "").replace(/(\/|::).*$/, "").replace(/^(GPU-serial-|GPU-|GAUDI-)/, "");
+  return `GPU${gap}${safe(/^[0-9a-f]{16}$/.test(board) ? board.slice(-8) : /^[0-9a-f]{8}-/.test(board) ? board.slice(0, 8) : board)}`;
+}

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { bytes, celsius, clock, count, duration, gap, hertz, latency, moment, percent, plural, safe, spoken, text, times, utc, warmup, watts } from "../src/format";
+import { bytes, celsius, clock, count, duration, gap, gpuName, hertz, latency, moment, percent, plural, safe, spoken, text, times, utc, warmup, watts } from "../src/format";
 
 const all = (w: { number: string; unit: string }) => `${w.number} ${w.unit}`;
 
@@ -81,4 +81,14 @@ describe("texts from outside", () => {
 test("the time of warming up is marked where it is the console's default", () => {
   expect(warmup({ warmup: 90, thresholds_from: "gpu_summary" })).toBe("90 seconds");
   expect(warmup({ warmup: 90, thresholds_from: "gpu_console" })).toBe("90 seconds (this console’s default: gpu_summary reports no thresholds)");
+});
+
+test("a board without an index is called by what is short in its id", () => {
+  const name = (id: string, index: string | null = null) => gpuName({ id, index }).replace(gap, " ");
+  expect(name("GPU-c3ff88426fc31c9e", "3")).toBe("GPU 3");
+  expect(name("GPU-c3ff88426fc31c9e/5")).toBe("GPU 6fc31c9e");
+  expect(name("GPU-serial-PCB0123")).toBe("GPU PCB0123");
+  expect(name("GAUDI-AN123")).toBe("GPU AN123");
+  expect(name("PCI-node-1@0000:4d:00.0/1")).toBe("GPU 0000:4d:00.0");
+  expect(name("GPU-8d5e0f5c-0000-4000-8000-000000000001::2")).toBe("GPU 8d5e0f5c");
 });

@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { api } from "../api/client";
 import type { Chart, DeviceRange, Grid, Series, Service, ServiceName, Status, Where, WindowName } from "../api/types";
-import { gap, moment, plural, safe, spoken } from "../format";
+import { gap, gpuName, moment, plural, safe, spoken } from "../format";
 import { inferenceCharts } from "../inference";
 import { type Poll, usePoll } from "../poll";
 import { chosenWindow, windowNames } from "../preferences";
@@ -111,7 +111,7 @@ export function named(range: DeviceRange): Record<string, Chart> {
 
 /** "GPU 3", "GPU 3 MIG 1g.10gb 7", "GPU 3 part 5". */
 export function deviceName(d: DeviceRange["devices"][number]): string {
-  const gpu = d.index !== null ? `GPU${gap}${safe(d.index)}` : "GPU";
+  const gpu = gpuName(d);
   if (d.parent !== null && d.partition !== null) return `${gpu} part${gap}${safe(d.partition)}`;
   return d.parent === null ? gpu : [gpu, d.mig_profile ? `MIG${gap}${safe(d.mig_profile)}` : "share", d.mig_instance ? safe(d.mig_instance) : ""].filter(Boolean).join(" ");
 }

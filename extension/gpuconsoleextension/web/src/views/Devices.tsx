@@ -1,5 +1,5 @@
 import type { Device, GpuNode, Holder, Reason } from "../api/types";
-import { gap, plural, safe, text, times } from "../format";
+import { gap, gpuName, plural, safe, text, times } from "../format";
 import { placeLink, serviceLink } from "../router";
 import { Tag, type Tone } from "../parts/notices";
 import { HealthTag } from "../parts/health";
@@ -55,7 +55,7 @@ export function DeviceTable({ node, receivedAt, staleAfter }: { node: GpuNode; r
 function DeviceName({ device: d, cluster, instances }: { device: Device; cluster: string | null; instances: readonly Device[] }) {
   const parts = instances.filter(isPart).length;
   const part = d.partition_profile !== null ? "partition" : "tile";
-  const name = isPart(d) ? `${part}${gap}${safe(d.partition!)}` : d.parent ? (d.mig_profile ? `MIG ${safe(d.mig_profile)}` : "share") : d.index !== null ? `GPU${gap}${safe(d.index)}` : "GPU";
+  const name = isPart(d) ? `${part}${gap}${safe(d.partition!)}` : d.parent ? (d.mig_profile ? `MIG ${safe(d.mig_profile)}` : "share") : gpuName(d);
   const layout = new Map<string, number>();
   for (const i of instances) if (i.mig_profile) layout.set(i.mig_profile, (layout.get(i.mig_profile) ?? 0) + 1);
   const under = d.parent

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { Device, GpuNode, Nodes as NodesData, Status, WindowName } from "../api/types";
-import { count, plural, safe, text } from "../format";
+import { count, gpuName, plural, text } from "../format";
 import { type Known, usePoll } from "../poll";
 import { windowOf } from "../preferences";
 import { nodesLink, placeLink, replace, serviceLink } from "../router";
@@ -247,7 +247,7 @@ const word = (d: Device): string => (d.state === "split" && d.vendor !== null &&
 /** One device at a glance: its state by outline and sign, its utilization by height. */
 function Cell({ device: d, instances }: { device: Device; instances: readonly Device[] }) {
   const u = d.values.utilization;
-  const title = `GPU ${safe(d.index ?? "")}: ${word(d)}, ${text(u, "1")}${d.stale && u !== null ? ", stale" : ""}`;
+  const title = `${gpuName(d)}: ${word(d)}, ${text(u, "1")}${d.stale && u !== null ? ", stale" : ""}`;
   const silent = (d.state === "held" || d.state === "idle") && u === null;
   if (d.state === "split") {
     return (
@@ -267,5 +267,5 @@ function Cell({ device: d, instances }: { device: Device; instances: readonly De
 
 function strip(devices: readonly Device[]): string {
   if (!devices.length) return "No device known";
-  return devices.map((d) => `GPU ${safe(d.index ?? "")} ${word(d)} ${text(d.values.utilization, "1")}`).join("; ");
+  return devices.map((d) => `${gpuName(d)} ${word(d)} ${text(d.values.utilization, "1")}`).join("; ");
 }

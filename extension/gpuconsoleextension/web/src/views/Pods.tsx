@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { Device, Pod, Pods as PodsData, ServiceName, Status } from "../api/types";
-import { gap, plural, safe, warmup } from "../format";
+import { gap, gpuName, plural, safe, warmup } from "../format";
 import { type Known, usePoll } from "../poll";
 import { placeLink } from "../router";
 import { Failure, Tag, type Tone } from "../parts/notices";
@@ -136,7 +136,7 @@ function Devices({ devices, cluster }: { devices: readonly Device[]; cluster: st
         {devices.map((d) => (
           <li key={d.id}>
             <a class="device-index" href={placeLink({ cluster, device: d.id })}>
-              {d.index !== null ? `GPU${gap}${safe(d.index)}` : "GPU"}
+              {gpuName(d)}
             </a>
             {d.values.utilization === null ? <span class="none">silent</span> : <Value value={d.values.utilization} unit="1" />}
             {d.stale && d.values.utilization !== null && <span class="stale-mark">stale</span>}
