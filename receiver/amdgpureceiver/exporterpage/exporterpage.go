@@ -56,7 +56,7 @@ func version(p *vendorpage.Page) string {
 		}
 	}
 	if p.Has("GPU_", "PCIE_") {
-		return "an early version"
+		return "(an early version)"
 	}
 	return ""
 }
