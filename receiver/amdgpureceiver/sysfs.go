@@ -98,6 +98,10 @@ func driver(e fetch.Exporter) fetch.Exporter {
 	return e
 }
 
+// firstReading is how long a start waits for the host's sysfs, which takes milliseconds
+// unless a file blocks.
+const firstReading = time.Second
+
 // withHost is a receiver that knows the boards of the host.
 type withHost struct {
 	*scrape.Receiver
@@ -108,12 +112,19 @@ type withHost struct {
 
 // Start implements component.Component.
 func (r *withHost) Start(ctx context.Context, h component.Host) error {
-	if err := r.Receiver.Start(ctx, h); err != nil {
-		return err
-	}
 	running, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	r.wg.Go(func() { r.host.Run(running) })
+	// The first page shall know the boards, or they would have another description, or by
+	// their serial number another hw.id, than on the pages after it.
+	waiting, cancel := context.WithTimeout(ctx, firstReading)
+	defer cancel()
+	r.host.Since(waiting, time.Now())
+	if err := r.Receiver.Start(ctx, h); err != nil {
+		stop()
+		r.wg.Wait()
+		return err
+	}
 	return nil
 }
 

@@ -23,12 +23,13 @@ type observed struct {
 	values  map[key]float64
 	parents map[string]string    // hw.parent by hw.id
 	parts   map[string][2]string // gpu.partition.id and .profile by hw.id
+	pci     map[string]string    // gpu.pci.address by hw.id
 	twice   []string
 }
 
 // read collects the points that are about devices.
 func read(md pmetric.Metrics) *observed {
-	o := &observed{values: map[key]float64{}, parents: map[string]string{}, parts: map[string][2]string{}}
+	o := &observed{values: map[key]float64{}, parents: map[string]string{}, parts: map[string][2]string{}, pci: map[string]string{}}
 	for _, rm := range md.ResourceMetrics().All() {
 		resource := rm.Resource().Attributes()
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -81,6 +82,7 @@ func (o *observed) add(metric string, p pmetric.NumberDataPoint, resource pcommo
 		o.twice = append(o.twice, fmt.Sprintf("%s %s{%s} is there twice", id, metric, k.of))
 	}
 	o.values[k] = v
+	o.pci[id] = text("gpu.pci.address")
 	o.parents[id], o.parts[id] = text("hw.parent"), [2]string{text("gpu.partition.id"), text("gpu.partition.profile")}
 }
 
@@ -103,6 +105,9 @@ func compare(got *observed, want []vendors.Device) (differences []string) {
 			if has := got.parts[d.ID]; d.Parent != "" && (has[0] != d.Partition || has[1] != d.Profile) {
 				differ("%s: partition %q, want %q of %q", d.ID, has, d.Partition, d.Profile)
 			}
+		}
+		if pci := got.pci[d.ID]; pci != "" && pci != d.PCI {
+			differ("%s: gpu.pci.address %q, want %q", d.ID, pci, d.PCI)
 		}
 		for _, r := range d.Readings {
 			v, there := got.values[key{d.ID, r.Metric, r.Of}]

@@ -125,8 +125,14 @@ func judge(t *testing.T, w *world) (differences []string) {
 				want = partly(want)
 			}
 		}
-		for _, d := range compare(read(md), want) {
+		got := read(md)
+		for _, d := range compare(got, want) {
 			differences = append(differences, fmt.Sprintf("page %d: %s", page, d))
+		}
+		for id, address := range got.pci {
+			if w.node.Sysfs && address == "" { // from the first page on
+				differences = append(differences, fmt.Sprintf("page %d: %s: gpu.pci.address is absent", page, id))
+			}
 		}
 	}
 	return differences
@@ -165,9 +171,15 @@ func receive(t *testing.T, w *world) *served {
 	synctest.Test(t, func(t *testing.T) {
 		factory := receivers[w.fleet.Vendor(w.node.Name)]
 		cfg := factory.CreateDefaultConfig()
-		require.NoError(t, confmap.NewFromStringMap(map[string]any{
-			"endpoints": []any{server.URL + "/metrics"}, "collection_interval": interval.String(), "node_name": w.node.Name,
-		}).Unmarshal(cfg))
+		keys := map[string]any{"endpoints": []any{server.URL + "/metrics"}, "collection_interval": interval.String(), "node_name": w.node.Name}
+		if w.node.Sysfs {
+			dir, err := os.MkdirTemp(memory(), "sys")
+			require.NoError(t, err)
+			defer os.RemoveAll(dir)
+			require.NoError(t, w.fleet.WriteSysfs(w.node.Name, dir, begin))
+			keys["sysfs_root"] = dir
+		}
+		require.NoError(t, confmap.NewFromStringMap(keys).Unmarshal(cfg))
 		telemetry := componenttest.NewTelemetry()
 		set := receivertest.NewNopSettings(factory.Type())
 		set.ID = component.NewID(factory.Type())

@@ -42,7 +42,7 @@ var (
 	common = []vendors.Kind{vendors.EmptyPage, vendors.RateLimit, vendors.EnergyGlitch, vendors.StuckEnergy, vendors.PowerSpike, vendors.DuplicateSeries, vendors.ECC, vendors.Throttle, vendors.DeviceFails, vendors.BadPage}
 	others = map[string][]vendors.Kind{
 		vendors.AMD: {
-			vendors.ZeroUUID, vendors.NoUUID, vendors.NoSerial, vendors.SharedSerial, vendors.PartitionMissing, vendors.PartitionRepeated,
+			vendors.ZeroUUID, vendors.BadUUID, vendors.NoUUID, vendors.NoSerial, vendors.SharedSerial, vendors.PartitionMissing, vendors.PartitionRepeated,
 			vendors.ModeChange, vendors.MixedNames, vendors.RAS, vendors.Unhealthy,
 		},
 		vendors.Gaudi: {vendors.ReadingsFail, vendors.LinkDown, vendors.RowsPending},
@@ -65,6 +65,7 @@ func randomWorld(t *testing.T, rng *rand.Rand, vendor string, faults bool, chang
 		n.SharedMemory = n.Memory == "nps1" && parts > 1 && rng.IntN(2) == 0
 		n.Guest = n.Compute == "spx" && rng.IntN(6) == 0
 		n.Profiler = rng.IntN(4) == 0
+		n.Sysfs = rng.IntN(3) == 0
 		n.Mixed = rng.IntN(2) == 0
 		if rng.IntN(3) == 0 {
 			n.Prefix = "amd_"
@@ -118,14 +119,14 @@ func (w *world) add(rng *rand.Rand, cfg *vendors.Config, m vendors.Model, kind v
 		f.After = 0
 		f.Board = &board
 	case vendors.ModeChange:
-		if w.node.SharedMemory || w.node.Guest {
+		if w.node.SharedMemory || w.node.Guest || w.node.Sysfs { // a tree that is written once
 			return
 		}
 		f.Compute = m.Compute[rng.IntN(len(m.Compute))]
 		memories := m.Memories(f.Compute)
 		f.Memory = memories[rng.IntN(len(memories))]
 		f.Board = &board
-	case vendors.ZeroUUID, vendors.NoUUID, vendors.NoSerial, vendors.SharedSerial:
+	case vendors.ZeroUUID, vendors.BadUUID, vendors.NoUUID, vendors.NoSerial, vendors.SharedSerial:
 		f.After = 0 // a configuration, not an accident
 	case vendors.RAS:
 		f.Code, f.Board = 1+rng.IntN(60), &board

@@ -151,6 +151,8 @@ func printedUUID(h *host, b *board, part int, at time.Time) (uuid string, ok boo
 	switch {
 	case h.on(NoUUID, b.index, at) != nil:
 		return "", false
+	case h.on(BadUUID, b.index, at) != nil:
+		return "zzff74a1-0000-1000-80xx-no-hexadecimal", true
 	case h.on(ZeroUUID, b.index, at) != nil:
 		return "00000000-0000-0000-0000-000000000000", true
 	}

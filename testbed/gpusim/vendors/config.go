@@ -42,6 +42,9 @@ type Node struct {
 	Mixed bool `json:"mixed,omitempty"`
 	// NoPods is an exporter that does not ask the kubelet.
 	NoPods bool `json:"no_pods,omitempty"`
+	// Sysfs is that who reads the page reads the node's sysfs too: a serial number is then
+	// enough to know the board.
+	Sysfs bool `json:"sysfs,omitempty"`
 	// NoKFD leaves the topology of KFD out of the node's sysfs, as a container without
 	// the render nodes sees it.
 	NoKFD bool `json:"no_kfd,omitempty"`
@@ -144,6 +147,7 @@ type Kind string
 // The faults that a node can have.
 const (
 	ZeroUUID          Kind = "zero_uuid"          // AMD: gpu_uuid is all zero
+	BadUUID           Kind = "bad_uuid"           // AMD: gpu_uuid is no UUID
 	NoUUID            Kind = "no_uuid"            // AMD: gpu_uuid is not configured
 	NoSerial          Kind = "no_serial"          // AMD: serial_number is empty
 	SharedSerial      Kind = "shared_serial"      // AMD: every board prints the same one
@@ -172,7 +176,7 @@ const (
 )
 
 var kinds = []Kind{
-	ZeroUUID, NoUUID, NoSerial, SharedSerial, PartitionMissing, PartitionRepeated, ModeChange, MixedNames, EmptyPage, NoData,
+	ZeroUUID, BadUUID, NoUUID, NoSerial, SharedSerial, PartitionMissing, PartitionRepeated, ModeChange, MixedNames, EmptyPage, NoData,
 	RateLimit, SlowPage, EnergyGlitch, StuckEnergy, PowerSpike, DuplicateSeries, RAS, ECC, Throttle, Unhealthy, LinkDown,
 	RowsPending, DeviceReset, ReadingsFail, DeviceFails, BadPage,
 }

@@ -194,8 +194,9 @@ func identity(h *host, b *board, at time.Time) string {
 	case Intel:
 		return "PCI-" + h.Name + "@" + b.pci
 	}
-	if h.on(NoUUID, b.index, at) == nil && h.on(ZeroUUID, b.index, at) == nil {
-		return fmt.Sprintf("GPU-%016x", b.uid)
+	unique := fmt.Sprintf("GPU-%016x", b.uid)
+	if h.on(NoUUID, b.index, at) == nil && h.on(ZeroUUID, b.index, at) == nil && h.on(BadUUID, b.index, at) == nil {
+		return unique
 	}
 	serial := printedSerial(h, b, at)
 	shared := slices.ContainsFunc(h.boards, func(o *board) bool {
@@ -203,6 +204,9 @@ func identity(h *host, b *board, at time.Time) string {
 	})
 	if serial == "" || shared {
 		return ""
+	}
+	if h.Sysfs {
+		return unique
 	}
 	return "GPU-serial-" + serial
 }
