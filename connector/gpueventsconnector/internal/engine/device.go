@@ -33,16 +33,12 @@ type device struct {
 	// The readings of snapshot, or else of at.
 	values   []float64
 	counts   []devicerules.XIDCount
-	codes    []devicerules.RASCode
-	links    []devicerules.Link
 	measured bool // there is a value of the device itself
 
 	conditions []condition.Condition
 	xids       devicerules.XIDs
 	counted    []devicerules.Counts // of each rule of devices.counted
-	rises      []condition.Counter  // of each of devices.rising
-	ras        devicerules.RAS
-	ports      devicerules.Ports
+	series     *series
 	health     healthOf
 	log        logged
 	absence
@@ -92,7 +88,10 @@ func (d *device) clear() {
 	for i := range d.values {
 		d.values[i] = nan
 	}
-	d.counts, d.codes, d.links, d.measured = d.counts[:0], d.codes[:0], d.links[:0], false
+	d.counts, d.measured = d.counts[:0], false
+	if s := d.series; s != nil {
+		s.codes, s.links = s.codes[:0], s.links[:0]
+	}
 }
 
 // interval is the time between the last points; 0: unknown. An outage is no interval, so
@@ -147,12 +146,12 @@ func (d *device) read(in *input, p pmetric.NumberDataPoint, v float64, delta boo
 			d.counts = counts
 			take("xid", true, room)
 		case s.Codes:
-			codes, ok, room := devicerules.AddRASCode(d.codes, v, points.Str(p.Attributes(), names.GPURASSeverity))
-			d.codes = codes
+			codes, ok, room := devicerules.AddRASCode(d.more().codes, v, points.Str(p.Attributes(), names.GPURASSeverity))
+			d.series.codes = codes
 			take("ras", ok, room)
 		case s.Links:
-			links, ok, room := devicerules.AddLink(d.links, v, port(p))
-			d.links = links
+			links, ok, room := devicerules.AddLink(d.more().links, v, port(p))
+			d.series.links = links
 			take("port", ok, room)
 		case s.Rise:
 			greater(&d.values[s.first+2*value], v)

@@ -104,7 +104,7 @@ func (s *devices) get(id subject.DeviceID) *device {
 			Facts: subject.Facts{Index: -1}, Make: deviceid.MakeOf(id.ID),
 		},
 		first: s.now, values: make([]float64, s.readings), conditions: make([]condition.Condition, len(s.conditions)), xids: devicerules.XIDs{Last: -1},
-		counted: make([]devicerules.Counts, len(s.counted)), rises: make([]condition.Counter, len(s.rising)),
+		counted: make([]devicerules.Counts, len(s.counted)),
 	}
 	d.clear()
 	s.all[d.ID] = d

@@ -53,10 +53,10 @@ func (s *devices) judgeNotices(d *device) (waits bool) {
 		_, changed := d.counted[i].Take(d.readings(s.counted[i].places))
 		s.changed = s.changed || changed
 	}
-	if s.ras.on || s.ras.quiet {
-		s.changed = d.ras.Take(d.codes, d.known) || s.changed
+	if m := d.series; m != nil && (s.ras.on || s.ras.quiet) {
+		s.changed = m.ras.Take(m.codes, d.known) || s.changed
 		if s.ras.on {
-			for range d.ras.Note(s.corrected) {
+			for range m.ras.Note(s.corrected) {
 				s.unwatched("ras")
 			}
 		}
@@ -88,7 +88,7 @@ func (s *devices) reportLines(d *device, at pcommon.Timestamp) {
 }
 
 func (d *device) pendingNotices() bool {
-	return d.xids.Pending() || d.ras.Pending() ||
+	return d.xids.Pending() || d.series != nil && d.series.ras.Pending() ||
 		slices.ContainsFunc(d.counted, func(c devicerules.Counts) bool { return c.Notice.Pending > 0 })
 }
 
@@ -116,30 +116,61 @@ func (s *devices) report(d *device, when func(due pcommon.Timestamp) (at pcommon
 			c.Notice.Report(at)
 		}
 	}
-	for i := range d.ras.Codes {
-		n := &d.ras.Codes[i]
+	if d.series == nil {
+		return
+	}
+	for i := range d.series.ras.Codes {
+		n := &d.series.ras.Codes[i]
 		if at, ok := ready(&n.Notice, s.ras.repeatAfter); ok && s.notify(n.Event(&d.Device, at)) {
 			n.Notice.Report(at)
 		}
 	}
 }
 
+// series is what only boards of other vendors than NVIDIA have.
+type series struct {
+	codes []devicerules.RASCode // of the page
+	links []devicerules.Link    // likewise
+	rises []condition.Counter   // of each of devices.rising
+	ras   devicerules.RAS
+	ports devicerules.Ports
+}
+
+// more returns the series for a change.
+func (d *device) more() *series {
+	if d.series == nil {
+		d.series = &series{}
+	}
+	return d.series
+}
+
 // judgeSeries turns what a page has of counts and of ports into what changed since the page
 // before.
 func (s *devices) judgeSeries(d *device) {
+	if !d.Other() && d.series == nil {
+		return
+	}
+	m := d.more()
+	if m.rises == nil {
+		m.rises = make([]condition.Counter, len(s.rising))
+	}
 	for i := range s.rising {
 		if v := d.values[s.rising[i].place]; v >= 0 {
-			before := d.rises[i]
-			d.values[s.rising[i].place+1] = d.rises[i].Rise(v)
-			s.changed = s.changed || before != d.rises[i]
+			before := m.rises[i]
+			d.values[s.rising[i].place+1] = m.rises[i].Rise(v)
+			s.changed = s.changed || before != m.rises[i]
 		}
 	}
-	s.changed = d.ports.Take(d.links, d.at) || s.changed
+	s.changed = m.ports.Take(m.links, d.at) || s.changed
 }
 
 // readings are those of a rule.
 func (d *device) readings(places []int) devicerules.Readings {
-	return devicerules.Readings{Values: d.values, Index: places, Ports: &d.ports}
+	r := devicerules.Readings{Values: d.values, Index: places}
+	if d.series != nil {
+		r.Ports = &d.series.ports
+	}
+	return r
 }
 
 // instance judges the XIDs of a MIG instance: one after which the GPU has to be reset is
@@ -202,7 +233,10 @@ func (b *boards) fault(d *device, code int, at pcommon.Timestamp) {
 // happened takes what a page has of errors and resets of boards that are not NVIDIA's: a
 // fatal error, and that the device was reset.
 func (b *boards) happened(d *device) {
-	for _, c := range d.ras.Happened {
+	if d.series == nil {
+		return
+	}
+	for _, c := range d.series.ras.Happened {
 		if c.Severity == ras.Fatal {
 			e, _ := ras.Lookup(c.Code, c.Severity)
 			d.health.board.RAS(c.Code, e.Action, d.at)

@@ -115,7 +115,11 @@ func saveSeries(s *devices, d *device, to *state.Device) {
 			*countOf(to, s.counted[i].Event) = &v
 		}
 	}
-	for i, c := range d.rises {
+	m := d.series
+	if m == nil {
+		return
+	}
+	for i, c := range m.rises {
 		if c.Known {
 			if to.Rises == nil {
 				to.Rises = map[string]float64{}
@@ -123,10 +127,10 @@ func saveSeries(s *devices, d *device, to *state.Device) {
 			to.Rises[s.rising[i].name] = c.Value
 		}
 	}
-	for _, c := range d.ras.Reported() {
+	for _, c := range m.ras.Reported() {
 		to.RAS = append(to.RAS, state.RAS{Code: c.Code, Severity: string(c.Severity)})
 	}
-	to.Ports = slices.Clone(d.ports.Seen)
+	to.Ports = slices.Clone(m.ports.Seen)
 }
 
 // restoreSeries restores it.
@@ -136,15 +140,20 @@ func restoreSeries(s *devices, d *device, from *state.Device) {
 			d.counted[i].Count = condition.Counter{Known: true, Value: *v}
 		}
 	}
-	for i := range d.rises {
+	if len(from.Rises)+len(from.RAS)+len(from.Ports) == 0 {
+		return
+	}
+	m := d.more()
+	m.rises = make([]condition.Counter, len(s.rising))
+	for i := range m.rises {
 		if v, known := from.Rises[s.rising[i].name]; known {
-			d.rises[i] = condition.Counter{Known: true, Value: v}
+			m.rises[i] = condition.Counter{Known: true, Value: v}
 		}
 	}
 	for _, c := range from.RAS {
-		d.ras.Last = append(d.ras.Last, devicerules.RASCode{Code: c.Code, Severity: ras.Severity(c.Severity)})
+		m.ras.Last = append(m.ras.Last, devicerules.RASCode{Code: c.Code, Severity: ras.Severity(c.Severity)})
 	}
-	d.ports.Seen = slices.Compact(slices.Sorted(slices.Values(from.Ports)))
+	m.ports.Seen = slices.Compact(slices.Sorted(slices.Values(from.Ports)))
 }
 
 // countOf is where the state has the count of a rule.
