@@ -78,6 +78,9 @@ func (k *KubernetesConfig) relabel(e *Exporter) []any {
 			ports = strings.TrimSuffix(ports, "|") + "|" + strconv.Itoa(other)
 		}
 	}
+	if e.PortDeclared && k.LabelSelector == "" {
+		ports = strings.TrimSuffix(ports, "|")
+	}
 	rule := func(action, regex string, source ...string) map[string]any {
 		return map[string]any{"action": action, "regex": regex, "source_labels": source}
 	}

@@ -40,6 +40,9 @@ type Exporter struct {
 	// OtherPorts are further ports that versions of the exporter listen on by default. The
 	// one that the pod declares counts.
 	OtherPorts []int
+	// PortDeclared is that other pods match Pods, too, so that the exporter's is the one that
+	// declares the port. With a label_selector a pod need not declare it.
+	PortDeclared bool
 	// Pods matches the label app, app.kubernetes.io/name or k8s-app of the exporter's
 	// pods, as a regular expression for the three, joined by ";".
 	Pods string

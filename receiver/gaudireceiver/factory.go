@@ -26,10 +26,11 @@ func NewFactory() receiver.Factory {
 }
 
 // exporter is Intel's Gaudi metric exporter. Its pods have the label
-// app.kubernetes.io/name=metric-exporter-ds, or that of the operator that runs it.
+// app.kubernetes.io/name=metric-exporter-ds, or habana-ai, as all pods of the operator
+// that runs it.
 var exporter = scrape.Exporter{
 	Exporter: gaudi.Exporter, Vendor: &gaudi.Vendor, OwnNames: scrape.NamesExporter,
-	IntervalOption: "how often the exporter answers", MinInterval: 10 * time.Second,
+	IntervalOption: "how often the exporter answers", MinInterval: 10 * time.Second, PortDeclared: true,
 	Pods: gaudi.Pods,
 }
 
