@@ -6,6 +6,7 @@ package vendorpages
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -103,8 +104,19 @@ func randomWorld(t *testing.T, rng *rand.Rand, vendor string, faults bool, chang
 	return w
 }
 
+// contradict are faults of which no page can tell the truth: a partition with the number
+// of another that is not there, and a counter that falls twice, which is a reset.
+func (w *world) contradict(kind vendors.Kind) bool {
+	return slices.Contains(w.kinds, kind) ||
+		kind == vendors.PartitionMissing && slices.Contains(w.kinds, vendors.PartitionRepeated) ||
+		kind == vendors.PartitionRepeated && slices.Contains(w.kinds, vendors.PartitionMissing)
+}
+
 // add starts a fault at the second page or later, for one page or to the end.
 func (w *world) add(rng *rand.Rand, cfg *vendors.Config, m vendors.Model, kind vendors.Kind) {
+	if w.contradict(kind) {
+		return
+	}
 	f := vendors.Fault{Node: w.node.Name, Kind: kind, After: strictjson.Duration(time.Duration(1+rng.IntN(scrapes-1)) * interval), Partition: rng.IntN(8)}
 	board := rng.IntN(w.node.Boards)
 	switch kind {

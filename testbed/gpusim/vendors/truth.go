@@ -202,7 +202,10 @@ func identity(h *host, b *board, at time.Time) string {
 	shared := slices.ContainsFunc(h.boards, func(o *board) bool {
 		return o != b && printedSerial(h, o, at) == serial && h.on(DeviceFails, o.index, at) == nil
 	})
-	if serial == "" || shared {
+	// Two rows of one partition with another gpu_id look like two boards with one serial.
+	compute, _ := h.modes(b, at)
+	repeated := h.on(PartitionRepeated, b.index, at) != nil && h.model.Partitions(compute) > 1
+	if serial == "" || shared || repeated {
 		return ""
 	}
 	if h.Sysfs {
