@@ -115,6 +115,8 @@ var goals = []goal{
 		limit: 100, cause: "pdata allocates every point and attribute. It delays no arrival."},
 	{what: "summary of 100,000 pods: memory", unit: "KiB a pod", place: place{"go-components", summaryAlone + "Memory/pods=100000", "B/pod"}, factor: 1. / 1024, limit: 1.5,
 		cause: "A pod keeps its names, its device, and a value with its time for each input."},
+	{what: "source sysfs: a collection of 8 boards", unit: "ms", place: place{"go-vendors", "receiver/amdgpureceiver: Sysfs", "ns/op"}, factor: 1e-6, limit: 5,
+		cause: "Files are read in parallel, each board by itself."},
 	{what: "cost: a point of gpu.allocation", unit: "ns", place: place{"go-cost", costAlone + "intake: AllocationPoint", "ns/op"}, limit: 500, cause: causeCost},
 	{what: "cost: memory", unit: "KiB a board", place: place{"go-cost", costAlone + "intake: Device", "B/device"}, factor: 1. / 1024, limit: 1.5, cause: causeCost},
 	{what: "cost: flush of 10,000 boards", unit: "ms", place: place{"go-cost", "connector/gpucostconnector: Flush", "ns/op"}, factor: 1e-6, limit: 50, cause: causeCost},

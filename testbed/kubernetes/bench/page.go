@@ -30,6 +30,7 @@ var short = map[string]string{
 	"build":           "From source with an empty build cache and a full module cache.",
 	"go-dcgm":         "The dcgm receiver beside prometheusreceiver, which maps nothing, on the same exporters.",
 	"go-components":   "Benchmarks of the components on one core, without exporter and network.",
+	"go-vendors":      "Reading and mapping the page of a node of 64 partitions, and a collection of 8 boards from sysfs.",
 	"go-cost":         "`gpu_cost` on one core: points, memory, a flush, and a report over a month.",
 	"go-attribution":  "`gpu_pod` beside `k8s_attributes`, on the same resources.",
 	"go-inference":    "The `inference` processor beside transform, which only renames thirty families, and alone.",

@@ -121,7 +121,7 @@ func TestPageIsShort(t *testing.T) {
 	_, results := committed(t)
 	text, err := page(results)
 	require.NoError(t, err)
-	assert.LessOrEqual(t, strings.Count(string(text), "\n"), 270)
+	assert.LessOrEqual(t, strings.Count(string(text), "\n"), 280)
 }
 
 func TestOpen(t *testing.T) {

@@ -26,6 +26,10 @@ var (
 			"- **audit**: `Append` writes a record: `synced` with an fsync each, which is the disk; `checkpoints` with signed ones. `Verify` reads 1,000 of them.",
 		".", "-cpu", "1", "-bench", ".", "-benchmem", "./processor/gpu...", "./connector/besteffort...", "./connector/gpuevents...", "./receiver/dcgmreceiver/internal/...", "./internal/pagetext", "./receiver/gpuallocationreceiver/...", "./internal/audit")
 
+	Vendors = goBench("go-vendors", "AMD, Gaudi and Intel alone",
+		"One core. `Node` reads and maps the page of AMD's exporter on a node of 64 partitions; `Sysfs` is a collection of 8 boards with `source: sysfs`: reading the files, which are on a disk here, and mapping them. `Page` is the first part of it.",
+		".", "-cpu", "1", "-bench", ".", "-benchmem", "./receiver/amdgpureceiver/...")
+
 	Cost = goBench("go-cost", "Time, money and energy",
 		"One core, without a collector around them. `internal/intake` is what a batch costs, the ledger behind it included: of whole boards, replicas and MIG instances, a point of `gpu.allocation` (`AllocationPoint`), and what a board sends beside it (`Telemetry`); `internal/ledger` is the ledger alone. "+
 			"`Device` is what both keep of a board. `Flush` is one of 10,000 boards and 1,000 services: by the ledger, which encodes and adds up, and by the connector, which stores that and emits it. `Month` is a report of 30 days of 1,000 services, 720,000 rows.",
