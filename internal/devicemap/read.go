@@ -84,6 +84,9 @@ func (t *Target) readLoose(s *Series, v float64) {
 	if s.family.field != nil {
 		if t.vendor.counts(s.family) {
 			t.page.counted = max(t.page.counted, int(s.family.field.Convert(v)))
+			if t.opts.AsIs {
+				t.page.loose = append(t.page.loose, rawPoint{s, v, true})
+			}
 		} else {
 			t.page.refused[NoDevice]++
 		}

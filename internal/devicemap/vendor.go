@@ -192,9 +192,14 @@ func (v *Vendor) check(x float64, f *devicetable.Field) (Reason, bool) {
 	case f.Bounds != devicetable.NoBounds:
 		_, plausible := f.Bounds.Within(f.Convert(x))
 		return Implausible, plausible
+	case f.Convert(x) >= beyondInt:
+		return Implausible, false // all bits set, or worse: a count would become negative
 	}
 	return 0, true
 }
+
+// beyondInt is the least value that no point with an integer can have.
+const beyondInt = 1 << 63
 
 // HasValue reports whether x is a value of the series at all, as Map decides it.
 func (v *Vendor) HasValue(s *Series, x float64) bool {

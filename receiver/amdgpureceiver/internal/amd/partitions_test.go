@@ -100,6 +100,32 @@ func TestMissingPartition(t *testing.T) {
 	assert.Equal(t, []string{"hw.gpu.memory.limit{} 3.092208681e+11"}, half.Points(board0))
 }
 
+// TestMissingFirstPartition: what only the first partition has is absent while that is
+// missing, and not 0: a counter that came back would have risen.
+func TestMissingFirstPartition(t *testing.T) {
+	page := func(from int) (lines []string) {
+		for n := from; n < 8; n++ {
+			v := 0
+			if n == 0 {
+				v = 5
+			}
+			lines = append(lines, part(n, n, "gpu_ecc_uncorrect_total", v), part(n, n, "gpu_umc_activity", v), part(n, n, "gpu_health", min(v+n%2, 1)),
+				part(n, n, "gpu_xgmi_link_rx", v, `link_index="0"`))
+		}
+		return lines
+	}
+	e := newExporter(t)
+	assert.Equal(t, []string{"hw.errors{error.type=uncorrected} 5"}, e.Scrape(page(0)...).Only(board0, "hw.errors"))
+	missing := e.Scrape(page(1)...)
+	assert.Equal(t, []string{
+		"gpu.health.status{gpu.health.state=fail,gpu.health.watch=exporter} 1",
+		"gpu.health.status{gpu.health.state=pass,gpu.health.watch=exporter} 0",
+		"gpu.health.status{gpu.health.state=warn,gpu.health.watch=exporter} 0",
+	}, missing.Points(board0), "a 0 of the health is no missing value")
+	assert.Equal(t, 3, missing.Refusals()["no_sensor"])
+	assert.Equal(t, []string{"hw.errors{error.type=uncorrected} 5"}, e.Scrape(page(0)...).Only(board0, "hw.errors"))
+}
+
 // TestRepeatedPartition: where two devices have one number, none of them is trusted.
 func TestRepeatedPartition(t *testing.T) {
 	page := cpx(0, 1, 2, 3, 4, 5, 6)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 )
 
 // settle decides what takes all rows of a board and of its partitions.
@@ -34,8 +35,29 @@ func settle(d *devicemap.Device) {
 		d.SetFact(devicemap.Index, b.indexes["0"])
 	}
 	d.Count(devicemap.Repeated, b.conflicts())
+	if _, first := b.indexes["0"]; b.trusted() && !first {
+		refuseZeros(d)
+	}
 	settleBusy(d, b, parts)
 	settleMemory(d, b, parts)
+}
+
+// refuseZeros takes away what is 0 of the board on a page without its first partition: the
+// others print 0 for what only that one has, and no counter was reset.
+func refuseZeros(d *devicemap.Device) {
+	for id := range fields {
+		id := devicetable.ID(id)
+		if fields[id].Scope != devicetable.Board || id == Health {
+			continue
+		}
+		x, zero := d.Reading(id), false
+		for _, row := range d.Rows(id) {
+			zero = zero || row.V == 0
+		}
+		if zero || x.Known() && x.V == 0 {
+			d.Refuse(id, devicemap.NoSensor)
+		}
+	}
 }
 
 // describe sets the texts that all devices of a board share.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext/pagetexttest"
 )
 
 // conversions has rows of every family, with what they become, worked out by hand.
@@ -149,6 +150,8 @@ func TestRefused(t *testing.T) {
 		row("gpu_gfx_activity", 106):                                  {"implausible": 1},
 		row("gpu_gfx_activity", "NaN"):                                {"not_a_number": 1},
 		row("gpu_used_vram", -1):                                      {"negative": 1},
+		row("gpu_total_vram", "1e303"):                                {"implausible": 1},
+		row("pcie_replay_count", "18446744073709551615"):              {"implausible": 1},
 		row("gpu_free_vram", 1):                                       {"dropped": 1},
 		row("amd_gpu_max_clock", 1):                                   {"dropped": 1},
 		row("gpu_process_cu_occupancy", 1, `process_id="4"`):          {"dropped": 1},
@@ -192,6 +195,8 @@ func TestNodesTotal(t *testing.T) {
 	r := scrape(t, "gpu_nodes_total 8", "promhttp_metric_handler_requests_total 1")
 	assert.Equal(t, devicemap.LacksPage, r.Lack)
 	assert.Contains(t, r.Points(""), "gpu.exporter.up{} 0")
+	asIs := pagetexttest.New(t, NewVendor(nil), devicemap.Options{AsIs: true}).Scrape(row("gpu_package_power", 400), "gpu_nodes_total 1")
+	assert.Contains(t, asIs.Points(""), "gpu_nodes_total{} 1", "under the exporter's names, too")
 }
 
 // TestEveryFieldIsUsed: a family of the table becomes something.
