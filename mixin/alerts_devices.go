@@ -33,6 +33,10 @@ func lostAlerts() []alert {
 		{
 			name: "GPUDeviceLost", severity: critical, event: names.EventDeviceLost, wait: "1m",
 			expr: count(seen("1h"), aDevice...) + " unless" + on(queries.Cluster, queries.Device) + seen("3m") +
+				// The memory of a board of AMD is absent while a partition is: the others show that it is there.
+				" unless" + on(queries.Cluster, queries.Device) + `label_replace(` +
+				count("count_over_time("+queries.Of(queries.MemoryUsage, set(queries.Parent), amd)+"[3m])", queries.Cluster, queries.Parent) +
+				`, "` + queries.Device + `", "$1", "` + queries.Parent + `", "(.+)")` +
 				// The exporter was seen more recently; if neither was, the node is lost.
 				" and" + on(nodes...) + "(" + least("last_over_time("+queries.ExporterUp+"[2m])", nodes...) + " == 1)" +
 				" unless" + on(nodes...) + "(" + most(queries.Reconfiguring, nodes...) + " == 1)",

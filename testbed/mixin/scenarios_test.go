@@ -219,6 +219,11 @@ var scenarios = map[string]scenario{
 	"rows wait to be replaced":      {map[string]string{`gpu_memory_remapped_rows_pending{` + dev + `}`: from("0", "1")}, []string{"GPUMemoryRepairPending"}},
 	"a device is reset":             {map[string]string{`gpu_device_resets_total{` + dev + `}`: from("2", "3")}, []string{"GPUDeviceReset"}},
 	"a port loses its link":         {map[string]string{`gpu_link_up{gpu_link_index="0",gpu_link_kind="internal",` + dev + `}`: from("1", "0")}, []string{"GPULinkDown"}},
+	"a partition of an AMD board is missing": {map[string]string{
+		`hw_gpu_memory_usage_bytes{` + amd + `}`:             "4e10x360 stale",
+		`hw_status{hw_state="ok",hw_type="gpu",` + amd + `}`: "1x480",
+		`hw_gpu_memory_usage_bytes{k8s_cluster_name="c1",k8s_node_name="n1",hw_id="GPU-c3ff88426fc31c9e/1",hw_parent="GPU-c3ff88426fc31c9e",gpu_index="9"}`: "5e9x480",
+	}, nil},
 	"an AMD board is hot":           {map[string]string{`hw_temperature_celsius{hw_sensor_location="gpu",` + amd + `}`: from("93", "97")}, []string{"GPUTemperatureHigh"}},
 	"an AMD board is too hot":       {map[string]string{`hw_temperature_celsius{hw_sensor_location="gpu",` + amd + `}`: from("93", "101")}, []string{"GPUTemperatureCritical", "GPUTemperatureHigh"}},
 	"PCIe replays":                  {map[string]string{`gpu_pcie_replays_total{` + dev + `}`: "0x360 0+2x119"}, []string{"GPUPCIeReplays"}},
