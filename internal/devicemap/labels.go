@@ -89,9 +89,6 @@ func (r *row) read(v *Vendor, labels []label) {
 	case scraped && v.PodNeedsContainer && r.owner.container == "":
 		r.owner.pod, r.owner.namespace, r.owner.podUID = "", "", ""
 	}
-	if v.HeldWhole && r.part != "" {
-		r.owner = owner{}
-	}
 	if len(r.owner.more) > 1 {
 		slices.SortFunc(r.owner.more, func(a, b label) int {
 			return cmp.Or(strings.Compare(a.key, b.key), strings.Compare(b.value, a.value))

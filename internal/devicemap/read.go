@@ -51,7 +51,11 @@ func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 		return
 	}
 	t.page.see(d, s.labels)
-	place, ok := d.owners.add(&s.labels.row.owner)
+	held := d
+	if t.vendor.HeldWhole && d.parent != nil {
+		held = d.parent
+	}
+	place, ok := held.owners.add(&s.labels.row.owner)
 	if !ok {
 		t.page.beyond(OverOwners) // the row's value still counts
 	}

@@ -76,7 +76,7 @@ type Vendor struct {
 	Holders string
 
 	// HeldWhole: a board is given away as a whole. The labels of an owner on the rows of its
-	// parts repeat the board's, and are not the parts' own.
+	// parts are the board's, and not the parts' own.
 	HeldWhole bool
 
 	// Label classifies a label by its key, whatever its spelling.

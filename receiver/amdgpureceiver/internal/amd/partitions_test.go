@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,6 +125,14 @@ func TestMissingFirstPartition(t *testing.T) {
 	}, missing.Points(board0), "a 0 of the health is no missing value")
 	assert.Equal(t, 3, missing.Refusals()["no_sensor"])
 	assert.Equal(t, []string{"hw.errors{error.type=uncorrected} 5"}, e.Scrape(page(0)...).Only(board0, "hw.errors"))
+	unknown := append([]string{part(3, 15, "gpu_ecc_uncorrect_total", 0)}, page(0)...)
+	assert.Empty(t, e.Scrape(unknown...).Only(board0, "hw.errors"), "which is the first is not known")
+
+	modes := []string{part(0, 0, "gpu_used_vram", 1), strings.ReplaceAll(part(1, 1, "gpu_used_vram", 1), "cpx", "dpx")}
+	for range 2 {
+		assert.Equal(t, "dpx_nps4", scrape(t, modes...).Resource(board0)["gpu.partition.profile"], "in whatever order")
+		slices.Reverse(modes)
+	}
 }
 
 // TestRepeatedPartition: where two devices have one number, none of them is trusted.

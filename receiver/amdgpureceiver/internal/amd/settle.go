@@ -35,15 +35,16 @@ func settle(d *devicemap.Device) {
 		d.SetFact(devicemap.Index, b.indexes["0"])
 	}
 	d.Count(devicemap.Repeated, b.conflicts())
-	if _, first := b.indexes["0"]; b.trusted() && !first {
+	if _, first := b.indexes["0"]; !b.trusted() || !first {
 		refuseZeros(d)
 	}
 	settleBusy(d, b, parts)
 	settleMemory(d, b, parts)
 }
 
-// refuseZeros takes away what is 0 of the board on a page without its first partition: the
-// others print 0 for what only that one has, and no counter was reset.
+// refuseZeros takes away what is 0 of the board on a page where its first partition is
+// missing or not known: the others print 0 for what only that one has, and no counter was
+// reset.
 func refuseZeros(d *devicemap.Device) {
 	for id := range fields {
 		id := devicetable.ID(id)

@@ -93,7 +93,7 @@ func (b *board) note(i *identity) {
 		*text.all = max(*text.all, text.row)
 	}
 	// On some drivers only the first partition has the mode.
-	if i.compute != "" && (b.compute == "" || b.compute == "spx") {
+	if i.compute != "" && (b.compute == "" || b.compute == "spx" || i.compute != "spx" && i.compute > b.compute) {
 		b.compute = i.compute
 	}
 	if i.part == "" {

@@ -63,6 +63,9 @@ func TestOwner(t *testing.T) {
 	tiles := scrape(t, row("xpum_power_watts", `kube_pod="a"`, 31), row("xpum_power_watts", `sub_dev="1",kube_pod="a"`, 1))
 	assert.Equal(t, "a", tiles.Resource(board)["pod"])
 	assert.NotContains(t, tiles.Resource(board+"/1"), "pod", "the owner of a GPU is not that of its tiles as well")
+	alone := scrape(t, row("xpum_power_watts", `sub_dev="0",kube_pod="a"`, 31), row("xpum_power_watts", `sub_dev="1",kube_pod="a"`, 1))
+	assert.Equal(t, "a", alone.Resource(board)["pod"], "also where the GPU has no rows of its own")
+	assert.NotContains(t, alone.Resource(board+"/1"), "pod")
 }
 
 // TestLimit: 1.x prints no size.
