@@ -159,9 +159,9 @@ func nodeAlerts() []alert {
 			name: "GPUExporterFrozen", severity: warning, event: names.EventExporterDown, wait: "1m",
 			expr:    most(queries.Frozen, exporter...) + " == 1",
 			summary: "The GPU exporter of " + theNode + " returns values that no longer change.",
-			meaning: "Energy and clocks of every device have not changed for several scrapes: the host engine behind the exporter hangs. Averages of services exclude these values, and the pods on these GPUs are degraded.",
-			check:   []string{"`nvidia-smi` on the node: does it answer.", "`nv-hostengine` in the exporter's pod, and XIDs on the node."},
-			do:      []string{"Restart the exporter (and nv-hostengine). If nvidia-smi hangs too: drain the node and reboot it."},
+			meaning: "Energy and clocks of every device have not changed for several scrapes: the exporter hangs, or what it reads the GPUs with (of dcgm-exporter: the host engine). Averages of services exclude these values, and the pods on these GPUs are degraded.",
+			check:   []string{"The vendor's command on the node: does it answer (`nvidia-smi`, `amd-smi`, `hl-smi`, `xpu-smi`).", "The log of the exporter's pod (with NVIDIA's boards `nv-hostengine` there, and XIDs on the node)."},
+			do:      []string{"Restart the exporter (and nv-hostengine). If the vendor's command hangs too: drain the node and reboot it."},
 		},
 		{
 			name: "GPUAllocationStale", severity: warning, wait: "5m",

@@ -54,7 +54,7 @@ func DescribeExporter(x subject.Exporter, reason string, ev *event.Event) {
 	case reason == names.ExporterReasonDown:
 		ev.Body = x.String() + " does not answer: nothing is known about its GPUs."
 	default:
-		ev.Body = x.String() + " answers with values that stand still: the host engine behind it hangs."
+		ev.Body = x.String() + " answers with values that stand still: what it reads its GPUs with hangs (of dcgm-exporter: the host engine)."
 	}
 	ev.Add(func(attrs pcommon.Map) { attrs.PutStr(names.GPUExporterReason, reason) })
 }
