@@ -43,6 +43,9 @@ func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 		return
 	case DropRows:
 		refused[Dropped]++
+		if t.opts.AsIs {
+			t.page.loose = append(t.page.loose, rawPoint{s, v, true})
+		}
 		return
 	}
 	d := t.devices.find(s.labels)

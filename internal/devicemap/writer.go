@@ -60,7 +60,11 @@ func (w *Writer) Value(m *names.Metric, v float64) pmetric.NumberDataPoint {
 
 func setValue(p pmetric.NumberDataPoint, m *names.Metric, v float64) {
 	if m.Int() {
-		p.SetIntValue(int64(math.Round(v)))
+		if v = math.Round(v); v >= beyondInt { // a sum; check refuses what the page has
+			p.SetIntValue(math.MaxInt64)
+			return
+		}
+		p.SetIntValue(int64(v))
 		return
 	}
 	p.SetDoubleValue(v)

@@ -134,6 +134,7 @@ func TestReadings(t *testing.T) {
 		},
 		"it fails":        {[]string{"habanalabs_pcie_replay_count" + labels + " 7", "habanalabs_pcie_replay_count" + labels + " 0"}, []string{}, map[string]int{}},
 		"a flag":          {[]string{"habanalabs_pending_rows_state" + labels + " 3"}, []string{"gpu.memory.remapped_rows.pending{} 1"}, map[string]int{}},
+		"a port":          {[]string{`habanalabs_nic_port_status{Serial="AN1",port="2",port_type="internal"} 5`}, []string{"gpu.link.up{gpu.link.index=2,gpu.link.kind=internal} 1"}, map[string]int{}},
 		"a threshold":     {[]string{"habanalabs_temperature_threshold_memory" + labels + " 95"}, []string{"hw.temperature.limit{hw.limit_type=max,hw.sensor_location=memory} 95"}, map[string]int{}},
 		"size by its sum": {[]string{"habanalabs_memory_used_bytes" + labels + " 10\nhabanalabs_memory_free_bytes" + labels + " 30"}, []string{"hw.gpu.memory.limit{} 40", "hw.gpu.memory.usage{} 10", "hw.gpu.memory.utilization{} 0.25"}, map[string]int{}},
 	} {

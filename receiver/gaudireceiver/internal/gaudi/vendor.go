@@ -65,4 +65,7 @@ func settle(d *devicemap.Device) {
 	if x := d.Reading(ReplacementPending); x.Known() {
 		d.Set(ReplacementPending, min(x.V, 1)) // a flag
 	}
+	for port, x := range d.Rows(PortStatus) {
+		d.SetRow(PortStatus, port, min(x.V, 1)) // likewise
+	}
 }

@@ -68,6 +68,23 @@ func TestOwner(t *testing.T) {
 	assert.NotContains(t, alone.Resource(board+"/1"), "pod")
 }
 
+// TestCardSums: the sums over the GPUs of a card stay under the exporter's names, for the
+// dashboards that have them.
+func TestCardSums(t *testing.T) {
+	page := []string{row("xpum_power_watts", "", 30), `xpum_power_watts{card="1"} 61`}
+	assert.Equal(t, map[string]int{"dropped": 1}, scrape(t, page...).Refusals())
+	r := pagetexttest.New(t, NewVendor("n1", "h"), devicemap.Options{AsIs: true}).Scrape(page...)
+	assert.Contains(t, r.Points(""), "xpum_power_watts{card=1} 61")
+}
+
+// TestHugeSum: a sum that no integer can have does not become negative.
+func TestHugeSum(t *testing.T) {
+	size := func(part string) string {
+		return row("hw_memory_size_bytes", `hw_memory_location="device",hw_name="`+part+`"`, "9e18")
+	}
+	assert.Equal(t, []string{"hw.gpu.memory.limit{} 9.223372037e+18"}, scrape(t, size("a"), size("b")).Points(board))
+}
+
 // TestLimit: 1.x prints no size.
 func TestLimit(t *testing.T) {
 	for name, tt := range map[string]struct{ used, ratio, want string }{
