@@ -153,6 +153,21 @@ func (s serials) note(i *identity) {
 	known.shared = known.shared || known.unique && len(known.parts) > 0
 }
 
+// mixed reports whether one board without partitions and one with some have the serial
+// number. A row of a partition may lack its number.
+func (s *serial) mixed() bool {
+	index, whole := s.parts[""]
+	if !whole || index == "" || len(s.parts) == 1 {
+		return false
+	}
+	for part, other := range s.parts {
+		if part != "" && other == index {
+			return false
+		}
+	}
+	return true
+}
+
 // board is the hw.id of the board that labels are about; "" where it cannot be known. In
 // this order: by the unique_id; by that of the host's only board with the serial number; by
 // the serial number. The latter two only where no two boards of the page have it.
@@ -160,7 +175,7 @@ func (s *survey) board(i *identity) string {
 	if i.unique != 0 {
 		return deviceid.AMD(i.unique)
 	}
-	if known := s.serials[i.serial]; known == nil || known.shared {
+	if known := s.serials[i.serial]; known == nil || known.shared || known.mixed() {
 		return ""
 	}
 	if host := s.sysfs.BySerial(i.serial); host != nil && host.UniqueID != 0 {

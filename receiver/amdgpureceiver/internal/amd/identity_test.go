@@ -92,6 +92,7 @@ func TestIdentity(t *testing.T) {
 		{"a host that is another one", []string{device(0, `serial_number="S9"`)}, true, []string{"GPU-serial-S9"}, 0},
 		{"uuid that is no uuid", []string{device(0, `gpu_uuid="GPU-0"`, `serial_number="S1"`)}, false, []string{"GPU-serial-S1"}, 0},
 		{"two boards share a serial number", []string{device(0, `serial_number="xxxx"`), device(3, `serial_number="xxxx"`), device(4, `serial_number="S4"`)}, false, []string{"GPU-serial-S4"}, 2},
+		{"a board and a partitioned one share it", []string{`gpu_package_power{gpu_id="0",gpu_partition_id="0",gpu_compute_partition_type="dpx",serial_number="xxxx"} 100`, `gpu_package_power{gpu_id="1",gpu_partition_id="1",gpu_compute_partition_type="dpx",serial_number="xxxx"} 100`, `gpu_package_power{gpu_id="9",gpu_partition_id="NA",serial_number="xxxx"} 100`}, false, nil, 3},
 		{"two boards share one, the host has it once", []string{device(0, `serial_number="S1"`), device(3, `serial_number="S1"`)}, true, nil, 2},
 		{"one of two with the serial number has a uuid", []string{device(0, `gpu_uuid="`+uuid0+`"`, `serial_number="S1"`), device(1, `serial_number="S1"`)}, true, []string{board0}, 1},
 		{"no serial number", []string{device(0, `serial_number="N/A"`), device(1)}, true, nil, 2},

@@ -149,6 +149,10 @@ func TestRepeatedPartition(t *testing.T) {
 	assert.Equal(t, 1, r.Refusals()["repeated"])
 	assert.Equal(t, []string{"hw.gpu.memory.usage{} 3774873600"}, r.Only(board0, "hw.gpu.memory.usage"), "eight devices are all there are")
 
+	lacks := scrape(t, part(0, 8, "gpu_used_vram", 1), part(1, 9, "gpu_used_vram", 2), part("NA", 9, "gpu_total_vram", 24574), part("NA", "x", "gpu_total_vram", 1))
+	assert.Equal(t, []string{board0, board0 + "/0", board0 + "/1"}, lacks.IDs(t), "a row that lacks the number has the gpu_id")
+	assert.Len(t, lacks.Points(board0+"/1"), 3)
+	assert.Equal(t, map[string]int{"no_device": 1}, lacks.Refusals())
 	nameless := scrape(t, part("NA", 8, "gpu_used_vram", 1), part("4294967295", 9, "gpu_used_vram", 2), part("NA", "x", "gpu_used_vram", 3))
 	assert.Equal(t, []string{board0 + "/gpu8", board0 + "/gpu9"}, nameless.IDs(t))
 	assert.Equal(t, map[string]int{"no_device": 1}, nameless.Refusals())

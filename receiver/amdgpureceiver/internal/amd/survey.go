@@ -29,7 +29,7 @@ type board struct {
 	identity
 	indexes  map[string]string  // the first gpu_id, by partition
 	numbers  map[[2]string]bool // partition and gpu_id of all rows
-	nameless bool               // a row has no number of its partition
+	nameless map[string]bool    // gpu_id of the rows without a number of their partition
 	model    model
 	host     *gpusysfs.Device // nil where the host's sysfs does not have it
 }
@@ -57,7 +57,7 @@ func newSurvey(snapshot func() *gpusysfs.Snapshot, labels iter.Seq[*devicemap.La
 		s.rows[l] = place{board: id}
 		b := s.boards[id]
 		if b == nil {
-			b = &board{indexes: map[string]string{}, numbers: map[[2]string]bool{}}
+			b = &board{indexes: map[string]string{}, numbers: map[[2]string]bool{}, nameless: map[string]bool{}}
 			s.boards[id] = b
 		}
 		b.note(&i)
@@ -97,7 +97,9 @@ func (b *board) note(i *identity) {
 		b.compute = i.compute
 	}
 	if i.part == "" {
-		b.nameless = true
+		if i.index != "" {
+			b.nameless[i.index] = true
+		}
 		return
 	}
 	b.numbers[[2]string{i.part, i.index}] = true
@@ -113,14 +115,31 @@ func (b *board) partitioned() bool { return b.compute != "" && b.compute != "spx
 func (b *board) conflicts() int { return len(b.numbers) - len(b.indexes) }
 
 // trusted reports whether the numbers of partitions tell them apart.
-func (b *board) trusted() bool { return !b.nameless && b.conflicts() == 0 }
+func (b *board) trusted() bool {
+	for index := range b.nameless {
+		if b.numbered(index) == "" {
+			return false
+		}
+	}
+	return b.conflicts() == 0
+}
+
+// numbered is the number of the partition that other rows have beside a gpu_id, "" for none.
+func (b *board) numbered(index string) (part string) {
+	for n, other := range b.indexes {
+		if other == index && (part == "" || n < part) {
+			part = n
+		}
+	}
+	return part
+}
 
 // part is the partition that a row of a partitioned board is about, "" where it cannot be
 // known.
 func (b *board) part(i *identity) string {
 	switch {
 	case b.trusted():
-		return i.part
+		return cmp.Or(i.part, b.numbered(i.index))
 	case i.index == "":
 		return ""
 	default:
