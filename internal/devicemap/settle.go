@@ -115,6 +115,24 @@ func (d *Device) RefuseZeros(why Reason) {
 	d.Count(why, n)
 }
 
+// RefuseBoardZeros takes the fields of a board away that are 0, or have a row that is 0, and
+// counts them: those of a board of which the parts print 0 for what they do not have.
+func (d *Device) RefuseBoardZeros(why Reason, except devicetable.ID) {
+	for i := range d.of.vendor.Table.Fields {
+		id := devicetable.ID(i)
+		if d.of.vendor.Table.Fields[i].Scope != devicetable.Board || id == except {
+			continue
+		}
+		zero := d.values[id].Known() && d.values[id].V == 0
+		for _, x := range d.labelled[id] {
+			zero = zero || x.V == 0
+		}
+		if zero {
+			d.Refuse(id, why)
+		}
+	}
+}
+
 // Count counts rows that became no data.
 func (d *Device) Count(why Reason, rows int) {
 	if d.of != nil {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 )
 
 // settle decides what takes all rows of a board and of its partitions.
@@ -36,29 +35,11 @@ func settle(d *devicemap.Device) {
 	}
 	d.Count(devicemap.Repeated, b.conflicts())
 	if _, first := b.indexes["0"]; !b.trusted() || !first {
-		refuseZeros(d)
+		// The others print 0 for what only the first one has: no counter was reset.
+		d.RefuseBoardZeros(devicemap.NoSensor, Health)
 	}
 	settleBusy(d, b, parts)
 	settleMemory(d, b, parts)
-}
-
-// refuseZeros takes away what is 0 of the board on a page where its first partition is
-// missing or not known: the others print 0 for what only that one has, and no counter was
-// reset.
-func refuseZeros(d *devicemap.Device) {
-	for id := range fields {
-		id := devicetable.ID(id)
-		if fields[id].Scope != devicetable.Board || id == Health {
-			continue
-		}
-		x, zero := d.Reading(id), false
-		for _, row := range d.Rows(id) {
-			zero = zero || row.V == 0
-		}
-		if zero || x.Known() && x.V == 0 {
-			d.Refuse(id, devicemap.NoSensor)
-		}
-	}
 }
 
 // describe sets the texts that all devices of a board share.
