@@ -6,7 +6,7 @@ package devicemap
 import "slices"
 
 // Survey knows which device each of the labels of one page is about, where the labels of
-// a row alone do not tell. It is not changed once it is made.
+// a row alone do not identify it. It is not changed once it is made.
 //
 // It stands as long as the page has the same labels. One that depends on something else
 // as well has a method Stale() bool, which is asked before every other page.

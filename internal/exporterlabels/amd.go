@@ -5,8 +5,8 @@ package exporterlabels
 
 import "strings"
 
-// AMD is Classify for the labels of AMD's Device Metrics Exporter. Labels that tell rows of
-// one family apart are Other; what a user had the exporter add (CustomLabels,
+// AMD is Classify for the labels of AMD's Device Metrics Exporter. Labels that
+// distinguish rows of one family are Other; what a user had the exporter add (CustomLabels,
 // ExtraPodLabels) is not, and neither is what differs for every process.
 func AMD(key string) Label {
 	switch lower := strings.ToLower(key); lower {

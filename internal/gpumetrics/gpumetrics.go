@@ -82,7 +82,7 @@ var layouts = map[[2]int]layout{
 const headerSize = 4
 
 // Decode decodes a file. What follows the structure is ignored: some kernels fill the
-// page. An error is one of the three above, with what the header says.
+// page. An error is one of the three above, with what the header contains.
 func Decode(file []byte) (Metrics, error) {
 	var m Metrics
 	if len(file) < headerSize {

@@ -93,7 +93,7 @@ func driver(e fetch.Exporter) fetch.Exporter {
 	e.Remedies = map[fetch.Outcome]string{
 		fetch.Empty:    "no file of a board can be read: look at the causes in this log, and at dmesg for amdgpu",
 		fetch.NoValue:  "the boards have no reading: look at dmesg for amdgpu",
-		fetch.NoDevice: "the driver has no unique_id and no serial number of a board, as in guests and for older consumer boards: it cannot be told from others",
+		fetch.NoDevice: "the driver has no unique_id and no serial number of a board, as in guests and for older consumer boards: it cannot be identified",
 	}
 	return e
 }
@@ -115,8 +115,8 @@ func (r *withHost) Start(ctx context.Context, h component.Host) error {
 	running, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	r.wg.Go(func() { r.host.Run(running) })
-	// The first page shall know the boards, or they would have another description, or by
-	// their serial number another hw.id, than on the pages after it.
+	// The boards must be known before the first page: without them it would have other
+	// descriptions, or by serial numbers another hw.id, than the pages after it.
 	waiting, cancel := context.WithTimeout(ctx, firstReading)
 	defer cancel()
 	r.host.Since(waiting, time.Now())

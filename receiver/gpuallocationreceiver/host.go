@@ -73,7 +73,7 @@ func (h *host) report(now time.Time, s *gpusysfs.Snapshot) {
 		fields := []zap.Field{zap.String("cause", string(p.Cause)), zap.String("file", p.Path), zap.Int("count", p.Count)}
 		if p.Of == gpusysfs.OfPartitions && p.Cause == gpusysfs.Denied {
 			h.logger.Info("the kernel does not show this container which partition of which board a device is: owners of partitions other than a board's first are those of the exporter's labels",
-				append(fields, zap.String("remedy", "give the container access to /dev/dri and the privilege to use it (chart: agent.amd.partitionAccess), or leave it so"))...)
+				append(fields, zap.String("remedy", "run the container privileged (chart: agent.amd.partitionAccess), or leave it as it is if the exporter prints pods"))...)
 			continue
 		}
 		h.logger.Warn("sysfs cannot be read completely: devices that depend on it are not resolved", fields...)

@@ -49,8 +49,8 @@ func New(t testing.TB, v *devicemap.Vendor, opts devicemap.Options) *Exporter {
 	}
 }
 
-// Scrape maps a page that consists of lines, one interval after the one before. A page
-// that is none gives what a failed scrape gives.
+// Scrape maps a page that consists of lines, one interval after the one before. What
+// is no page gives what a failed scrape gives.
 func (e *Exporter) Scrape(lines ...string) Result {
 	return e.ScrapePage([]byte(strings.Join(lines, "\n") + "\n"))
 }

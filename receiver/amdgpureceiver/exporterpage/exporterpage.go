@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/amdgpureceiver/internal/amd"
 )
 
-const field = "let GPUConfig.Fields in the exporter's config have it, or leave Fields out"
+const field = "add it to GPUConfig.Fields in the exporter's config, or leave Fields out"
 
 // Vendor is what the mapping must know of the exporter, and Exporter what fetching a page
 // and remedies must know of it.

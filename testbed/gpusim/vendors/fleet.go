@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vendors simulates nodes whose boards are not NVIDIA's: the pages of AMD's
+// Package vendors simulates nodes with boards that are not NVIDIA's: the pages of AMD's
 // Device Metrics Exporter, of Intel's Gaudi exporter and of XPU Manager 1.x and 2.x, the
 // ids of the vendors' device plugins, the part of sysfs that joins them, and what is true
 // behind all of it. It imports no product code.
@@ -192,7 +192,7 @@ func (f *Fleet) EndFault(id string) error {
 	return fmt.Errorf("%w: %q", ErrNoFault, id)
 }
 
-// stays are kinds whose mark outlasts them.
+// stays are kinds of which the mark outlasts them.
 func (k Kind) stays() bool { return k == RAS || k == ECC || k == DeviceReset }
 
 // on is the newest fault of a kind that a board has at a time; board -1 is the node.

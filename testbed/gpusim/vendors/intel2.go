@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// xpum2Text is a page of xpumd 2.x, a Collector whose names are those of the semantic
+// xpum2Text is a page of xpumd 2.x, a Collector with the names of the semantic
 // conventions.
 func xpum2Text(h *host, all []*state, now time.Time) *page {
 	p := newPage()

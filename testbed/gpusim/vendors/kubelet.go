@@ -83,7 +83,7 @@ func kubeletIDs(h *host, s *state, p *part) (resource string, ids []string) {
 }
 
 // xcp is the number of the platform device of a partition but the first. The order is
-// the driver's own and says nothing about boards.
+// the driver's own and has nothing to do with boards.
 func xcp(h *host, s *state, p *part) int {
 	// A walk over all numbers with a step that has no common divisor with their count.
 	count := uint64(len(h.boards) * 8)

@@ -84,7 +84,7 @@ const (
 	countStream
 )
 
-// level is how busy a place is kept by its owners: 0 if nobody has it.
+// level is how busy a place is kept by its owners: 0 if it has none.
 func (h *host) level(at place) (busy float64, owners []*held) {
 	for i := range h.pods {
 		p := &h.pods[i]
@@ -205,7 +205,7 @@ func (h *host) at(start, now time.Time) []*state {
 		}
 		all = append(all, s)
 	}
-	// The exporter numbers from the other end: gpu_id says nothing about a partition.
+	// The exporter numbers from the other end: gpu_id is not the number of a partition.
 	for _, s := range all {
 		for i := range s.parts {
 			s.parts[i].gpuID = gpuID - 1 - s.parts[i].gpuID

@@ -64,7 +64,7 @@ const (
 )
 
 // Reading is a point of a metric in base units. Of is the values of the attributes that
-// tell its points of one device from each other, joined by commas.
+// distinguish its points of one device, joined by commas.
 type Reading struct {
 	Metric    string  `json:"metric"`
 	Of        string  `json:"of,omitempty"`
@@ -73,7 +73,7 @@ type Reading struct {
 	Tolerance float64 `json:"tolerance,omitempty"` // relative
 }
 
-// Attributes are those that tell points of one metric and device from each other, in the
+// Attributes are those that distinguish points of one metric and device, in the
 // order of Reading.Of.
 var Attributes = []string{
 	"hw.gpu.task", "hw.sensor_location", "gpu.clock.domain", "error.type", "gpu.throttle.reason", "gpu.ras.severity",

@@ -35,7 +35,7 @@ func (e *derivation) Write(d *devicemap.Device, w *devicemap.Writer) {
 	e.writeThrottle(d, w)
 }
 
-// energyMoves reports whether the energy of a board can be believed. On some boards it
+// energyMoves reports whether the energy of a board can be used. On some boards it
 // never moves, although they draw power: it is absent from the second page on, until it
 // moves.
 func (e *derivation) energyMoves(d *devicemap.Device) bool {
@@ -110,7 +110,7 @@ func writeRAS(d *devicemap.Device, w *devicemap.Writer) {
 	d.Count(devicemap.Unmapped, unknown)
 }
 
-// writeHealth writes what the exporter takes the board for: the worst of its partitions.
+// writeHealth writes the exporter's judgement of the board: that of its worst partition.
 func writeHealth(d *devicemap.Device, w *devicemap.Writer) {
 	in := 0
 	for _, x := range d.Rows(Health) {

@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 )
 
-// identity is what the labels of a row tell about its device.
+// identity is what the labels of a row contain about its device.
 type identity struct {
 	unique          uint64 // unique_id of the board, 0 where there is none
 	pciID           uint16 // PCI device id, likewise

@@ -52,7 +52,7 @@ var series = []devicetable.Series{
 
 // dropped are families of which others have the value, or which have none that can be used.
 var dropped = []string{
-	"gpu_free_vram", "gpu_total_visible_vram", "gpu_used_visible_vram", "gpu_free_visible_vram", // usage and limit say it
+	"gpu_free_vram", "gpu_total_visible_vram", "gpu_used_visible_vram", "gpu_free_visible_vram", // usage and limit have it
 	"gpu_min_clock", "gpu_max_clock",
 	"pcie_bidirectional_bandwidth", // its unit is a rate, and it accumulates
 	"gpu_process_cu_occupancy",     // a series for each process

@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpusysfs"
 )
 
-// survey is what the labels of a page tell about its boards: which of them are
+// survey is what the labels of a page contain about its boards: which of them are
 // partitioned, and which device each row is about.
 type survey struct {
 	snapshot func() *gpusysfs.Snapshot
@@ -24,7 +24,7 @@ type survey struct {
 // place is which device a row is about.
 type place struct{ board, part string }
 
-// board is what the labels of all rows of a board tell.
+// board is what the labels of all rows of a board contain.
 type board struct {
 	identity
 	indexes  map[string]string  // the first gpu_id, by partition
@@ -82,7 +82,7 @@ func newSurvey(snapshot func() *gpusysfs.Snapshot, labels iter.Seq[*devicemap.La
 	return s
 }
 
-// note adds what a row tells. Where rows contradict each other the greater text wins, so
+// note adds what the labels of a row contain. Where rows contradict each other the greater text wins, so
 // that their order does not matter.
 func (b *board) note(i *identity) {
 	b.unique, b.pciID = cmp.Or(b.unique, i.unique), max(b.pciID, i.pciID)
@@ -114,7 +114,7 @@ func (b *board) partitioned() bool { return b.compute != "" && b.compute != "spx
 // conflicts is how many devices have the number of a partition that another one has.
 func (b *board) conflicts() int { return len(b.numbers) - len(b.indexes) }
 
-// trusted reports whether the numbers of partitions tell them apart.
+// trusted reports whether the numbers of partitions distinguish them.
 func (b *board) trusted() bool {
 	for index := range b.nameless {
 		if b.numbered(index) == "" {

@@ -3,7 +3,7 @@
 
 // Package sysfs reads AMD's boards from the files of their driver, amdgpu, on hosts
 // without an exporter. What it reads it writes as a page in the exporter's families and
-// units, so that one table says what they mean; files without such a family have fields
+// units, so that one table has what they mean; files without such a family have fields
 // of their own there, which begin with sysfs_.
 //
 // layout.go finds the files that a board has, read.go reads them, parse.go has their

@@ -51,7 +51,7 @@ var deviceFiles = []number{
 	{path: "pcie_replay_count", family: "pcie_replay_count", div: 1},
 }
 
-// Sensors of hwmon have numbers that differ between boards: the label says what each is.
+// Sensors of hwmon have numbers that differ between boards: the label names what each is.
 var sensors = map[string][]struct {
 	label string
 	number

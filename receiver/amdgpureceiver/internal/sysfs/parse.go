@@ -14,7 +14,7 @@ import (
 // reset; the file is valid.
 var (
 	errMalformed    = errors.New("the text is not what the driver writes")
-	errInaccessible = errors.New("the driver cannot ask the board now")
+	errInaccessible = errors.New("the driver cannot read the board now")
 )
 
 // parseNumber reads a file that is one integer.

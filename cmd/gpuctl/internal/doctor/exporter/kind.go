@@ -110,7 +110,7 @@ func checkKind(ctx context.Context, env probe.Env, kind *vendorpage.Kind, e expo
 	}
 	results := append([]probe.Result{describeKind(host, kind, e, page)}, lines(host, &page.Lines)...)
 	if page.Unnamed > 0 {
-		results = append(results, probe.New(host, probe.Warn, fmt.Sprintf("rows that name no device that can be told from others, left out: %d", page.Unnamed), kind.Exporter.NoIdentity))
+		results = append(results, probe.New(host, probe.Warn, fmt.Sprintf("rows that do not identify their device, left out: %d", page.Unnamed), kind.Exporter.NoIdentity))
 	}
 	results = append(results, cards(host, kind, page)...)
 	for _, f := range kind.Settings(page) {

@@ -38,7 +38,7 @@ func receiverRules() (all []rule) {
 			rule{metric: refusedBy(receiver), label: "reason", only: []string{"unparsable"}, means: "lines of a page that are no samples", remedy: lines},
 		)
 		if receiver != "dcgm" {
-			all = append(all, rule{metric: refusedBy(receiver), label: "reason", only: []string{"no_device"}, means: "rows that name no device that can be told from others", remedy: "gpuctl doctor exporter names the label or setting that is missing"})
+			all = append(all, rule{metric: refusedBy(receiver), label: "reason", only: []string{"no_device"}, means: "rows that do not identify their device", remedy: "gpuctl doctor exporter names the label or setting that is missing"})
 		}
 	}
 	return all

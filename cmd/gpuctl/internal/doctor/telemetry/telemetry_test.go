@@ -52,7 +52,7 @@ func TestJudgeOwnMetrics(t *testing.T) {
 		"no samples": {`otelcol_dcgm_receiver_rows_refused{exporter="http://a:9400/metrics",reason="unparsable",receiver="dcgm"} 35` + "\n", "-", []string{"warn lines of a page that are no samples: 35 (exporter=http://a:9400/metrics,reason=unparsable,receiver=dcgm) since the start"}},
 		"another vendor's": {
 			`otelcol_gaudi_receiver_scrapes{outcome="rate_limited"} 3` + "\n" + `otelcol_gaudi_receiver_scrapes{outcome="ok"} 9` + "\n" + `otelcol_amd_gpu_receiver_rows_refused{reason="no_device"} 8` + "\n", "-",
-			[]string{"warn rows that name no device that can be told from others: 8 (reason=no_device) since the start", "warn scrapes that gave nothing: 3 (outcome=rate_limited) since the start"},
+			[]string{"warn rows that do not identify their device: 8 (reason=no_device) since the start", "warn scrapes that gave nothing: 3 (outcome=rate_limited) since the start"},
 		},
 		"never scraped":                   {`otelcol_intel_gpu_receiver_scrapes{outcome="connect"} 3` + "\n", "-", []string{"warn scrapes that gave nothing: 3 (outcome=connect) since the start", "fail not one scrape has succeeded since the start"}},
 		"a limit":                         {`otelcol_dcgm_receiver_rows_refused{reason="limit"} 3` + "\n" + `otelcol_dcgm_receiver_rows_refused{reason="sentinel"} 9` + "\n", "-", []string{"warn rows beyond a limit of one target: 3 (reason=limit) since the start"}},
