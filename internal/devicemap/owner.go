@@ -118,9 +118,9 @@ func (hs *owners) add(h *owner) (place int, ok bool) {
 }
 
 // put writes the owners that the exporter names, for gpu_pod. One goes onto the
-// resource; those of a shared device into a list with the given key, since the device's series belong to
-// none of them, together with their shares, if shares is set. usage is the memory that
-// the device as a whole uses.
+// resource; those of a shared device into a list with the given key, since the device's
+// series belong to none of them, together with their shares, if shares is set. usage is
+// the memory that the device as a whole uses.
 func (hs *owners) put(attrs pcommon.Map, key string, usage float64, shares bool) {
 	switch {
 	case len(hs.list) == 0:

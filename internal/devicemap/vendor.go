@@ -175,8 +175,8 @@ func (v *Vendor) unmappedLabel(key, device string) bool {
 	}
 }
 
-// check reports whether x is a value at all, or else why not; f is nil for a family that is not in the
-// table.
+// check reports whether x is a value at all, or else why not; f is nil for a family that
+// is not in the table.
 func (v *Vendor) check(x float64, f *devicetable.Field) (Reason, bool) {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0):

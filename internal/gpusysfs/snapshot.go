@@ -60,8 +60,7 @@ func (d *Device) Partitioned() bool {
 }
 
 // HwID is the hw.id of the device; "" where it is not known, and for virtual functions, of which
-// no exporter reports anything. node is the name of the node,
-// which ids of Intel contain.
+// no exporter reports anything. node is the name of the node, which ids of Intel contain.
 func (d *Device) HwID(node string) string {
 	id := ""
 	switch {

@@ -44,10 +44,10 @@ type Matcher struct {
 	prefixes []string
 }
 
-// New returns the Matcher of patterns: names such as nvidia.com/gpu, or the
-// beginning of names followed by "*", both with alternatives in braces, {a,b}. A name that is
-// written out always counts; a pattern with "*" leaves out names that are known to be no device. The error
-// names every wrong pattern by its place in patterns, with a remedy.
+// New returns the Matcher of patterns: names such as nvidia.com/gpu, or the beginning of
+// names followed by "*", both with alternatives in braces, {a,b}. A name that is written out
+// always counts; a pattern with "*" leaves out names that are known to be no device. The
+// error names every wrong pattern by its place in patterns, with a remedy.
 func New(patterns []string) (*Matcher, error) {
 	m := &Matcher{names: map[string]struct{}{}}
 	var errs []error

@@ -38,8 +38,8 @@ type poller struct {
 const soonest = time.Second
 
 // run asks at once, then every poll interval, and when the Kubernetes API or sysfs has
-// changed: the kubelet's answer at that time is what is emitted. A
-// poll that takes longer than the interval is followed by the next at once.
+// changed: the kubelet's answer at that time is what is emitted. A poll that takes longer
+// than the interval is followed by the next at once.
 func (p *poller) run(ctx context.Context) {
 	ticker := time.NewTicker(p.r.cfg.PollInterval)
 	defer ticker.Stop()

@@ -82,8 +82,8 @@ func newSurvey(snapshot func() *gpusysfs.Snapshot, labels iter.Seq[*devicemap.La
 	return s
 }
 
-// note adds what the labels of a row contain. Where rows contradict each other the greater text wins, so
-// that their order does not matter.
+// note adds what the labels of a row contain. Where rows contradict each other the greater
+// text wins, so that their order does not matter.
 func (b *board) note(i *identity) {
 	b.unique, b.pciID = cmp.Or(b.unique, i.unique), max(b.pciID, i.pciID)
 	for _, text := range [...]struct {

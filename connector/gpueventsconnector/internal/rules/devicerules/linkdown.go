@@ -81,7 +81,8 @@ type Link struct {
 }
 
 // AddLink adds a point of gpu.link.up to those of one time. A duplicate port is up where
-// either point is; a device may report all of its ports as one without a name. It reports whether it is valid, and whether there was room.
+// either point is; a device may report all of its ports as one without a name. It reports
+// whether the point is valid, and whether there was room for it.
 func AddLink(links []Link, v float64, port string) (all []Link, valid, room bool) {
 	if len(port) > maxPort {
 		return links, false, true

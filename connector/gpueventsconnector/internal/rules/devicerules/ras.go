@@ -27,8 +27,8 @@ var RASErrors = rule.Rule{
 	Reads: []rule.Input{{Metric: &names.GPURASLast, Codes: true, Most: rule.MostCode}},
 	Keys:  []rule.Key{repeatAfter, rule.Switch("corrected", false)},
 	Doc: rule.Doc{
-		Raised:   "`gpu.ras.last` has a code that it did not have on the page before; of errors that were corrected with `corrected` alone",
-		Severity: "ERROR; INFO of what was corrected", Key: perDevice + "/severity/code",
+		Raised:   "`gpu.ras.last` has a code that it did not have on the page before; for corrected errors only with `corrected`",
+		Severity: "ERROR; INFO for corrected errors", Key: perDevice + "/severity/code",
 		Chart: "Error codes of AMD boards; corrected reports the errors that the board has corrected as well.",
 	},
 }
