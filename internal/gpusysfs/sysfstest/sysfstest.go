@@ -41,11 +41,37 @@ type Board struct {
 // Write writes a tree into a new folder, and returns its path.
 func Write(t testing.TB, boards ...Board) string {
 	t.Helper()
+	return WriteFiles(t, Files(boards...))
+}
+
+// WriteFiles is Write of files by their path below the root.
+func WriteFiles(t testing.TB, files map[string]string) string {
+	t.Helper()
 	root := t.TempDir()
-	for name, content := range Files(boards...) {
+	for name, content := range files {
 		write(t, filepath.Join(root, name), content)
 	}
 	return root
+}
+
+// Captured are the files of a capture of a real host, below a folder of the tree: a line
+// "==> path <==" is before each. It skips the test where the capture is not there.
+func Captured(t testing.TB, capture, below string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(capture)
+	if err != nil {
+		t.Skip("samples are not there")
+	}
+	files, name := map[string]string{}, ""
+	for line := range strings.Lines(string(text)) {
+		if path, ok := strings.CutPrefix(line, "==> "); ok {
+			name = below + "/" + strings.TrimSuffix(strings.TrimSpace(path), " <==")
+			files[name] = ""
+		} else {
+			files[name] += line
+		}
+	}
+	return files
 }
 
 func write(t testing.TB, name, content string) {
