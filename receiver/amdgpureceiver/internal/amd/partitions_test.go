@@ -99,6 +99,12 @@ func TestMissingPartition(t *testing.T) {
 	labels := []string{`gpu_compute_partition_type="dpx"`, `gpu_id="0"`, `gpu_partition_id="0"`, `gpu_uuid="ccff75a3-0000-1000-80e0-c6d49f5b0d86"`}
 	half := scrape(t, labelled("gpu_used_vram", 300, labels...), labelled("gpu_total_vram", 147448, labels...))
 	assert.Equal(t, []string{"hw.gpu.memory.limit{} 3.092208681e+11"}, half.Points(board0))
+
+	// A third of that of an MI300A in TPX mode, on a host where its GPU has 64,289 of 131,072 MiB.
+	labels = []string{`gpu_compute_partition_type="tpx"`, `gpu_id="0"`, `gpu_partition_id="0"`, `gpu_uuid="ccff74a0-0000-1000-80e0-c6d49f5b0d86"`}
+	third := scrape(t, labelled("gpu_used_vram", 300, labels...), labelled("gpu_total_vram", 21429, labels...))
+	assert.Empty(t, third.Points(board0))
+	assert.Equal(t, []string{"hw.gpu.memory.limit{} 2.24699351e+10"}, third.Only(board0+"/0", "hw.gpu.memory.limit"))
 }
 
 // TestMissingFirstPartition: what only the first partition has is absent while that is

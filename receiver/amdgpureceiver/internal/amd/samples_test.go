@@ -85,4 +85,11 @@ func TestSampleGuest(t *testing.T) {
 	size, err := strconv.ParseFloat(regexp.MustCompile(`/(\d+) MB`).FindStringSubmatch(text)[1], 64)
 	require.NoError(t, err)
 	assert.InDelta(t, findModel(pciID, "").memory, size*1048576, 0)
+
+	// An MI300A has its memory in common with the processor.
+	text = string(sample(t, "amd-smi-cli-doc-static.log"))
+	require.Contains(t, text, "DEVICE_ID: 0x74a0")
+	require.Contains(t, text, "SIZE: 64289 MB")
+	assert.Greater(t, findModel(0x74a0, "").memory, 64289.*mib)
+	assert.True(t, findModel(0x74a0, "").shared)
 }

@@ -101,7 +101,7 @@ func settleMemory(d *devicemap.Device, b *board, parts []*devicemap.Device) {
 			return
 		}
 	}
-	if whole > 0 && greatest > 0 {
+	if whole > 0 && greatest > 0 && !b.model.shared {
 		d.Set(TotalVRAM, whole)
 	}
 }
