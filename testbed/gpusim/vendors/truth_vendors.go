@@ -103,6 +103,9 @@ func partitionTruth(h *host, s *state, d *Device, parts []Device) {
 	case h.SharedMemory:
 		d.knownIf(!suppressed(float64(s.usedMiB())), "hw.gpu.memory.usage", "", float64(s.usedMiB())*mib)
 		d.known("hw.gpu.memory.limit", "", float64(h.model.MemoryMiB)*mib)
+	case !complete && h.model.NoPower: // the host has a part of an APU's memory
+		d.absent("hw.gpu.memory.usage", "")
+		d.absent("hw.gpu.memory.limit", "")
 	default:
 		d.knownIf(complete && !suppress, "hw.gpu.memory.usage", "", float64(s.usedMiB())*mib)
 		d.set(Known, "hw.gpu.memory.limit", "", float64(capacity)*mib, .002)
