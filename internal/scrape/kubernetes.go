@@ -78,9 +78,6 @@ func (k *KubernetesConfig) relabel(e *Exporter) []any {
 			ports = strings.TrimSuffix(ports, "|") + "|" + strconv.Itoa(other)
 		}
 	}
-	if e.PortDeclared && k.LabelSelector == "" {
-		ports = strings.TrimSuffix(ports, "|")
-	}
 	rule := func(action, regex string, source ...string) map[string]any {
 		return map[string]any{"action": action, "regex": regex, "source_labels": source}
 	}
@@ -97,10 +94,11 @@ func (k *KubernetesConfig) relabel(e *Exporter) []any {
 		address(";(.*:.*)", "[${1}]:"+p),
 	}
 	if k.LabelSelector == "" {
-		rules = append(rules, rule("keep", e.Pods,
-			"__meta_kubernetes_pod_label_app",
-			"__meta_kubernetes_pod_label_app_kubernetes_io_name",
-			"__meta_kubernetes_pod_label_k8s_app"))
+		names := []string{"__meta_kubernetes_pod_label_app", "__meta_kubernetes_pod_label_app_kubernetes_io_name", "__meta_kubernetes_pod_label_k8s_app"}
+		rules = append(rules, rule("keep", e.Pods, names...))
+		if e.SharedPods != "" {
+			rules = append(rules, rule("drop", ";"+e.SharedPods, append([]string{"__meta_kubernetes_pod_container_port_number"}, names...)...))
+		}
 	}
 	return rules
 }

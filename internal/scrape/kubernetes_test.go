@@ -15,8 +15,9 @@ import (
 // TestPorts: which container of a pod is taken for the exporter. The rest is tested with
 // the dcgm receiver.
 func TestPorts(t *testing.T) {
-	several, strict := acme, acme
-	several.OtherPorts, strict.PortDeclared = []int{5001}, true
+	several, strict, apart := acme, acme, acme
+	several.OtherPorts, strict.SharedPods = []int{5001}, ".*acme-exporter.*"
+	apart.SharedPods = ".*acme-operator.*"
 	const own, none, selected = "10.0.0.1:5000", "", "app=x"
 	for name, c := range map[string]struct {
 		exporter Exporter
@@ -33,6 +34,7 @@ func TestPorts(t *testing.T) {
 		"it has to be declared":           {strict, KubernetesConfig{}, "5000", own},
 		"and is not":                      {strict, KubernetesConfig{}, "", none},
 		"but for pods that were selected": {strict, KubernetesConfig{LabelSelector: selected}, "", own},
+		"and for those of another label":  {apart, KubernetesConfig{}, "", own},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := defaultConfig()

@@ -40,12 +40,12 @@ type Exporter struct {
 	// OtherPorts are further ports that versions of the exporter listen on by default. The
 	// one that the pod declares counts.
 	OtherPorts []int
-	// PortDeclared is that other pods match Pods, too, so that the exporter's is the one that
-	// declares the port. With a label_selector a pod need not declare it.
-	PortDeclared bool
 	// Pods matches the label app, app.kubernetes.io/name or k8s-app of the exporter's
 	// pods, as a regular expression for the three, joined by ";".
 	Pods string
+	// SharedPods matches, as Pods does, labels that other pods than the exporter's have,
+	// too: of these the one that declares the port is the exporter's. Empty: there are none.
+	SharedPods string
 	// Local takes the place of the exporter; nil: pages are fetched.
 	Local *Local
 }

@@ -30,8 +30,8 @@ func NewFactory() receiver.Factory {
 // that runs it.
 var exporter = scrape.Exporter{
 	Exporter: gaudi.Exporter, Vendor: &gaudi.Vendor, OwnNames: scrape.NamesExporter,
-	IntervalOption: "how often the exporter answers", MinInterval: 10 * time.Second, PortDeclared: true,
-	Pods: gaudi.Pods,
+	IntervalOption: "how often the exporter answers", MinInterval: 10 * time.Second,
+	Pods: gaudi.Pods, SharedPods: gaudi.SharedPods,
 }
 
 func createMetrics(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {

@@ -8,8 +8,11 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
-// Pods matches the labels of the exporter's pods, see scrape.Exporter.
-const Pods = ".*(metric-exporter-ds|habana-ai).*"
+// Labels of the exporter's pods, see scrape.Exporter.
+const (
+	Pods       = ".*(metric-exporter-ds|habana-ai).*"
+	SharedPods = ".*habana-ai.*" // the operator's driver and plugin have it, too
+)
 
 // Exporter has the names of the Gaudi metric exporter, and what to do where it fails.
 var Exporter = fetch.Exporter{
