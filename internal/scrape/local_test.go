@@ -5,6 +5,7 @@ package scrape
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,10 +21,13 @@ import (
 // nothing.
 func TestLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		answer := ErrAbsent
+		var there atomic.Bool
 		local := acme
 		local.Local = &Local{Name: "sysfs", Page: func(_ context.Context, memory []byte) ([]byte, error) {
-			return append(memory[:0], goodPage...), answer
+			if !there.Load() {
+				return memory, ErrAbsent
+			}
+			return append(memory[:0], goodPage...), nil
 		}}
 		telemetry := componenttest.NewTelemetry()
 		cfg := defaultConfig()
@@ -33,12 +37,14 @@ func TestLocal(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		assert.Empty(t, sink.AllMetrics())
 		_, err = telemetry.GetMetric("acme_scrapes")
 		require.Error(t, err)
 
-		answer = nil
+		there.Store(true)
 		time.Sleep(cfg.CollectionInterval)
+		synctest.Wait()
 		require.Len(t, sink.AllMetrics(), 1)
 		exporter := sink.AllMetrics()[0].ResourceMetrics().At(0).Resource().Attributes().AsRaw()
 		assert.Equal(t, map[string]any{"server.address": "sysfs", "server.port": int64(0)}, exporter)
