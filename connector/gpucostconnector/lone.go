@@ -14,7 +14,7 @@ const answerWithin = 10 * time.Second
 // lone runs one call at a time. Few disks return for a context: a call that does not return
 // is waited for by the next one, which is not made meanwhile.
 type lone struct {
-	pending chan error // has the result of a call that has not returned; nil: there is none
+	pending chan error // has the result of a call that has not returned, nil without one
 }
 
 // run makes a call. late is the error of one that does not return within answerWithin, or

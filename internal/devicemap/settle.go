@@ -148,7 +148,7 @@ func (d *Device) SetFact(f Fact, text string) { d.facts.text[f] = text }
 
 // sumParts gives a board the memory of its parts where the page has no row of its own
 // for it, so that sums over physical devices hold. A part without a value would make
-// the sum too small: then there is none.
+// the sum too small: then it is absent.
 func (d *Device) sumParts(m *Memory, page uint64) {
 	if len(d.parts) == 0 || d.values.first(m.Used).rank != rankNone {
 		return

@@ -44,7 +44,7 @@ type Exporter struct {
 	// pods, as a regular expression for the three, joined by ";".
 	Pods string
 	// SharedPods matches, as Pods does, labels that other pods than the exporter's have,
-	// too: of these the one that declares the port is the exporter's. Empty: there are none.
+	// too: of these the one that declares the port is the exporter's. Empty: no label is shared.
 	SharedPods string
 	// Local takes the place of the exporter; nil: pages are fetched.
 	Local *Local

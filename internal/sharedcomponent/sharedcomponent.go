@@ -28,7 +28,7 @@ type Shared[C component.Component] struct {
 	forget           func()
 }
 
-// Get returns the component of a configuration, and creates it where there is none.
+// Get returns the component of a configuration, and creates it where it does not exist.
 func (m *Map[C]) Get(cfg component.Config, create func() (C, error)) (*Shared[C], error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -149,7 +149,7 @@ func TestSysfs(t *testing.T) {
 				require.NoError(t, os.WriteFile(filepath.Join(root, "bus/pci/devices/0000:19:00.0", file), text, 0o600))
 			}
 			time.Sleep(30 * time.Second)
-			below("gpu_metrics", gpuMetrics(1_000_000)) // energy that never moved is none
+			below("gpu_metrics", gpuMetrics(1_000_000)) // energy that never moved is absent
 			time.Sleep(15 * time.Second)
 			require.NotEmpty(t, sink.AllMetrics())
 			md := sink.AllMetrics()[len(sink.AllMetrics())-1]

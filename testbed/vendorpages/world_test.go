@@ -104,7 +104,7 @@ func randomWorld(t *testing.T, rng *rand.Rand, vendor string, faults bool, chang
 	return w
 }
 
-// contradict are faults of which no page can tell the truth: a partition with the number
+// contradict are faults of which no page can show the truth: a partition with the number
 // of another that is not there, and a counter that falls twice, which is a reset.
 func (w *world) contradict(kind vendors.Kind) bool {
 	return slices.Contains(w.kinds, kind) ||

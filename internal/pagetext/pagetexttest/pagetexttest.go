@@ -94,7 +94,7 @@ func (r Result) IDs(t testing.TB) []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// Resource is that of a device, nil where there is none.
+// Resource is that of a device, nil for an unknown one.
 func (r Result) Resource(device string) map[string]any {
 	for _, rm := range r.Metrics.ResourceMetrics().All() {
 		if id, ok := rm.Resource().Attributes().Get(names.HwID); ok && id.Str() == device {

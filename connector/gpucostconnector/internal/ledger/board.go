@@ -42,7 +42,7 @@ type Point struct {
 // zero Ref remembers none. It is of use with one Ledger only.
 type Ref struct{ account *board }
 
-// find returns the open account of a board, nil where there is none.
+// find returns the open account of a board, nil without one.
 func (l *Ledger) find(ref *Ref, id string) *board {
 	if ref == nil {
 		return l.boards[id]

@@ -25,7 +25,7 @@ func TestECCBlocks(t *testing.T) {
 	assert.Equal(t, timeOf(t, first), startOf(t, second, "umc"), "it was 0 on the first page")
 	assert.Equal(t, timeOf(t, first), startOf(t, second, "gfx"))
 	third := e.Scrape(row("gpu_ecc_correct_umc", 0))
-	assert.Equal(t, []string{"gpu.ecc.errors{error.type=corrected,gpu.ecc.block=umc} 0"}, third.Points(board0), "it has begun anew")
+	assert.Equal(t, []string{"gpu.ecc.errors{error.type=corrected,gpu.ecc.block=umc} 0"}, third.Points(board0), "it has begun again")
 	assert.Equal(t, timeOf(t, third), startOf(t, third, "umc"))
 }
 

@@ -13,7 +13,7 @@ import (
 
 // identity is what the labels of a row contain about its device.
 type identity struct {
-	unique          uint64 // unique_id of the board, 0 where there is none
+	unique          uint64 // unique_id of the board, 0 without one
 	pciID           uint16 // PCI device id, likewise
 	serial          string
 	index           string // gpu_id, "" where it is no number

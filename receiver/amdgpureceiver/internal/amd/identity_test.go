@@ -62,7 +62,7 @@ func FuzzUUID(f *testing.F) {
 	})
 }
 
-// device is a row of a device with an index, and with what tells it apart.
+// device is a row of a device with an index, and with what distinguishes it.
 func device(index int, labels ...string) string {
 	return labelled("gpu_package_power", 100+index, append(labels, fmt.Sprintf(`gpu_id="%d"`, index), `gpu_partition_id="0"`, `gpu_compute_partition_type="spx"`)...)
 }
@@ -140,7 +140,7 @@ func TestOwners(t *testing.T) {
 	}{
 		"pod":             {[]string{`pod="a"`, `namespace="b"`, `container="c"`}, map[string]any{"pod": "a", "namespace": "b", "container": "c"}},
 		"Slurm job":       {[]string{`job_id="42"`, `job_user="ada"`, `job_partition="gpu"`, `cluster_name="x"`}, map[string]any{"job_id": "42", "job_user": "ada", "job_partition": "gpu"}},
-		"nobody":          {[]string{`pod=""`, `namespace=""`, `container=""`, `job_id=""`}, map[string]any{}},
+		"no owner":        {[]string{`pod=""`, `namespace=""`, `container=""`, `job_id=""`}, map[string]any{}},
 		"exporter's pod":  {[]string{`pod="default-metrics-exporter-vvvkm"`, `job="gpu-exporter"`, `instance="10.42.1.221:5000"`, `node="tw009"`}, map[string]any{}},
 		"scraped, owned":  {[]string{`pod="a"`, `namespace="b"`, `container="c"`, `job="gpu-exporter"`, `instance="10.42.1.221:5000"`}, map[string]any{"pod": "a", "namespace": "b", "container": "c"}},
 		"renamed":         {[]string{`pod="own"`, `exported_pod="a"`, `exported_namespace="b"`, `exported_container="c"`, `job="x"`}, map[string]any{"pod": "a", "namespace": "b", "container": "c"}},

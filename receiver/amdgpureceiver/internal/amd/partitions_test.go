@@ -83,7 +83,7 @@ func TestPartitions(t *testing.T) {
 	assert.Equal(t, map[string]int{"no_sensor": 7}, r.Refusals())
 }
 
-// TestMissingPartition: sums over some of the partitions are none of the board.
+// TestMissingPartition: sums over some of the partitions are not the board's.
 func TestMissingPartition(t *testing.T) {
 	r := scrape(t, cpx(0, 1, 2, 3, 4, 5, 7)...)
 	assert.Empty(t, r.Only(board0, "hw.gpu.memory.usage"))

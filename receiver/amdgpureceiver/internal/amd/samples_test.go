@@ -45,7 +45,7 @@ func TestSampleMini(t *testing.T) {
 	assert.Empty(t, r.Refusals())
 }
 
-// Three real rows: a board that nobody has, a partition whose pod is the exporter's own, and a
+// Three real rows: a board without owner, a partition whose pod is the exporter's own, and a
 // board that a pod has.
 func TestSampleRows(t *testing.T) {
 	const free, parent, busy = board0, "GPU-c3ff88426fc31c9e", "GPU-3dd30c4c1df1df58"

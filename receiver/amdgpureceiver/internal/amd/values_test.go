@@ -140,7 +140,7 @@ func TestOldNames(t *testing.T) {
 	assert.Equal(t, []string{"gpu.throttle.ratio{gpu.throttle.reason=hw_thermal} 0.2", "gpu.throttle.ratio{gpu.throttle.reason=prochot} 0.1", "gpu.throttle.ratio{gpu.throttle.reason=vr_thermal} 0"}, r.Only(board0, "gpu.throttle.ratio"))
 }
 
-// TestRefused: values that are none are counted by their cause.
+// TestRefused: what stands for no value is counted by its cause.
 func TestRefused(t *testing.T) {
 	for line, want := range map[string]map[string]int{
 		row("gpu_package_power", 0):                                   {"no_sensor": 1},
@@ -174,7 +174,7 @@ func TestTwoNamesOnOnePage(t *testing.T) {
 	assert.Equal(t, map[string]int{"repeated": 3}, r.Refusals())
 }
 
-// TestUnmapped: families that the table does not know, with the labels that tell rows
+// TestUnmapped: families that the table does not know, with the labels that keep rows
 // apart, and none that a user or a process adds.
 func TestUnmapped(t *testing.T) {
 	r := scrape(t, row("gpu_total_gtt", 515000, `team="a"`, `kfd_process_id="1,2"`), row("amd_gpu_voltage", 800),

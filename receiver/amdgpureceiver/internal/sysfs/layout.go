@@ -148,7 +148,7 @@ func namesIn(folder string) map[string]bool {
 	return has
 }
 
-// findHwmon returns the folder of the driver's sensors, "" where there is none.
+// findHwmon returns the folder of the driver's sensors, "" without one.
 func findHwmon(device string, read func(path string) ([]byte, error)) string {
 	folder := filepath.Join(device, "hwmon")
 	for _, name := range slices.Sorted(maps.Keys(namesIn(folder))) {

@@ -150,7 +150,7 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestIdentity: the serial number is the identity, and an index or a uuid is none.
+// TestIdentity: the serial number is the identity; an index or a uuid is not.
 func TestIdentity(t *testing.T) {
 	for labels, want := range map[string]struct {
 		id    string

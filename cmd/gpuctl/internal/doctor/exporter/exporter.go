@@ -185,7 +185,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// readBody asks for the page, or reports why there is none.
+// readBody asks for the page, or reports why that failed.
 func readBody(ctx context.Context, e exporter) ([]byte, *web.Answer, probe.Result) {
 	a, err := web.Get(ctx, e.client, e.url, http.Header{"Accept": {"text/plain;version=0.0.4"}})
 	seen := ""

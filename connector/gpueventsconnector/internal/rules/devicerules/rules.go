@@ -42,7 +42,7 @@ type Condition struct {
 type Readings struct {
 	Values []float64 // of all rules; NaN: absent
 	Index  []int     // in Values
-	Ports  *Ports    // of the device; nil: there are none
+	Ports  *Ports    // of the device, nil without any
 }
 
 // At returns the i-th reading of the rule; NaN: there was none.

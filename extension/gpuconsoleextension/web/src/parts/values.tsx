@@ -10,7 +10,7 @@ export const notMeasured = "not measured by this vendor";
 /** Whether no vendor of the devices measures the field. */
 export const unmeasured = (of: { not_measured: readonly string[] }, field: string): boolean => of.not_measured.includes(field);
 
-/** A value with its unit; null is told as no data, or as not measured at all, never as a number. */
+/** A value with its unit; null is shown as no data, or as not measured, never as a number. */
 export function Value({ value, unit, title, unmeasured }: { value: number | null; unit: Unit; title?: string | undefined; unmeasured?: boolean }) {
   if (value === null && unmeasured) {
     return (
