@@ -1,0 +1,83 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package nvmlproto
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+)
+
+// ErrFrame is what Read returns, wrapped, for a frame that cannot be read: whoever wrote
+// it cannot be relied on, and is replaced.
+var ErrFrame = errors.New("the frame cannot be read")
+
+// Write writes a frame: four bytes of length, big endian, and the JSON of v.
+func Write(w io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if len(text) > MaxFrame {
+		return fmt.Errorf("%w: %d bytes are more than %d", ErrFrame, len(text), MaxFrame)
+	}
+	frame := make([]byte, 4, 4+len(text))
+	binary.BigEndian.PutUint32(frame, uint32(len(text)))
+	_, err = w.Write(append(frame, text...))
+	return err
+}
+
+// Read reads the next frame into v. It returns io.EOF at the end between two frames.
+// memory is used again, and returned for the next call.
+func Read(r io.Reader, v any, memory []byte) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return memory, err
+	}
+	n := int(binary.BigEndian.Uint32(head[:]))
+	if n == 0 || n > MaxFrame {
+		return memory, fmt.Errorf("%w: its length is %d", ErrFrame, n)
+	}
+	if cap(memory) < n {
+		memory = make([]byte, n)
+	}
+	text := memory[:n]
+	if _, err := io.ReadFull(r, text); err != nil {
+		return memory, err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return memory, fmt.Errorf("%w: %w", ErrFrame, err)
+	}
+	return memory, nil
+}
+
+// Number is a float64 that may be no number, which JSON has no word for.
+type Number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	v := float64(n)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return strconv.AppendQuote(nil, strconv.FormatFloat(v, 'g', -1, 64)), nil
+	}
+	return strconv.AppendFloat(nil, v, 'g', -1, 64), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Number) UnmarshalJSON(text []byte) error {
+	s := string(text)
+	if unquoted, err := strconv.Unquote(s); err == nil {
+		s = unquoted
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return err
+	}
+	*n = Number(v)
+	return nil
+}
