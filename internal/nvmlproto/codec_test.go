@@ -97,3 +97,17 @@ func TestReadings(t *testing.T) {
 		}
 	}
 }
+
+func TestAppendedCallsAreFrames(t *testing.T) {
+	for _, call := range []Call{
+		{Name: "nvmlInit_v2"},
+		{Thread: "0000:81:00.0", Name: "nvmlDeviceGetClockInfo(1)", Return: 15, Micros: 12.75},
+		{Thread: "#3", Name: "nvmlDeviceGetFieldValues", Return: 999, Micros: 60_000_000},
+	} {
+		var begin, end bytes.Buffer
+		require.NoError(t, Write(&begin, Frame{Begin: &call}))
+		require.NoError(t, Write(&end, Frame{End: &call}))
+		assert.Equal(t, begin.String(), string(AppendBegin(nil, call)))
+		assert.Equal(t, begin.String()+end.String(), string(AppendEnd(AppendBegin(nil, call), call)))
+	}
+}

@@ -9,6 +9,13 @@
 // and its end, so that deadlines are the receiver's, and what it has read.
 package nvmlproto
 
+// MaxBoards is how many boards a request reads, and MaxInstances how many GPU instances of
+// a board.
+const (
+	MaxBoards    = 64
+	MaxInstances = 16
+)
+
 // Version is that of the frames. A receiver replaces a helper with another one.
 const Version = 1
 
@@ -29,6 +36,9 @@ type Request struct {
 	Hourly bool `json:"hourly,omitempty"`
 	// PCIe asks for GetPcieThroughput where the board has no GPM, which costs 40 ms a board.
 	PCIe bool `json:"pcie,omitempty"`
+	// WindowMillis is how far apart two samples of GPM may be: two collection intervals. With
+	// 0, it is ten minutes.
+	WindowMillis int64 `json:"window_ms,omitempty"`
 }
 
 // Frame is what the helper writes. One field is set.
