@@ -4,6 +4,7 @@ go 1.25.7
 
 require (
 	code.dny.dev/ssrf v0.3.0
+	github.com/ebitengine/purego v0.11.3
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/google/uuid v1.6.0
