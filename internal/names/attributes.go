@@ -34,11 +34,19 @@ const (
 	HostType         = "host.type"
 	ProcessPID       = "process.pid"
 	ProcessName      = "process.executable.name"
+	ContainerID      = "container.id"
 )
 
 // Attributes of our own namespace.
 const (
 	GPUIndex         = "gpu.index"
+	GPUMinor         = "gpu.minor"         // of /dev/nvidia<N>
+	GPUFan           = "gpu.fan"           // number of a fan
+	GPUProcessType   = "gpu.process.type"  // compute, graphics or mps
+	GPUProcessTask   = "gpu.process.task"  // sm, memory, encoder or decoder
+	GPUProcessOwner  = "gpu.process.owner" // other: of no owner that is known, or over the limit
+	SlurmJobID       = "slurm.job.id"      // of a process, from its cgroup
+	SystemdUnit      = "systemd.unit"      // likewise
 	GPUPCIAddress    = "gpu.pci.address"
 	GPUMIGProfile    = "gpu.mig.profile"
 	GPUMIGInstanceID = "gpu.mig.instance_id"

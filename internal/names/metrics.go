@@ -57,6 +57,20 @@ var (
 	GPUDeviceResets        = Metric{"gpu.device.resets", "{reset}", Counter, "Resets of the device."}
 	HwTemperatureLimit     = Metric{"hw.temperature.limit", "Cel", Gauge, "Temperature at which the device acts, by the kind of limit and by sensor."}
 	GPUVGPULicensed        = Metric{"gpu.vgpu.licensed", "1", UpDownCounter, "1 while the vGPU is licensed, else 0."}
+	GPUTemperatureMargin   = Metric{"gpu.temperature.margin", "Cel", Gauge, "Degrees left until the GPU is too warm and the driver lowers its clocks."}
+	HwFanSpeedRatio        = Metric{"hw.fan.speed_ratio", "1", Gauge, "Speed of a fan as a fraction of its maximum."}
+	GPUDeviceSuspended     = Metric{"gpu.device.suspended", "1", UpDownCounter, "1 while runtime power management has the GPU suspended, so that nothing is read of it, else 0."}
+)
+
+// Metrics of the processes on a device, from the nvml receiver.
+var (
+	GPUProcessMemoryUsage = Metric{"gpu.process.memory.usage", "By", UpDownCounter, "GPU memory in use by the processes of an owner, or by one process."}
+	GPUProcessUtilization = Metric{"gpu.process.utilization", "1", Gauge, "Fraction of time the processes of an owner, or one process, kept an engine of the GPU busy."}
+)
+
+// Metrics about the driver of a node, from the nvml receiver.
+var (
+	GPUDriverReleased = Metric{"gpu.driver.released", "1", UpDownCounter, "1 while nothing is read of the node's GPUs so that the driver is free for a change; 0 once afterwards."}
 )
 
 // Metrics about the health of a board or a node, from gpu_events.

@@ -111,3 +111,11 @@ func TestAppendedCallsAreFrames(t *testing.T) {
 		assert.Equal(t, begin.String()+end.String(), string(AppendEnd(AppendBegin(nil, call), call)))
 	}
 }
+
+func TestReadingIn(t *testing.T) {
+	for _, r := range Readings {
+		assert.True(t, r.In([]Group{r.Group}), r.Name)
+		assert.False(t, r.In([]Group{GroupXID}), r.Name)
+		assert.Equal(t, r.Name == "memory.total", r.In([]Group{GroupInventory}) && r.Group != GroupInventory, r.Name)
+	}
+}

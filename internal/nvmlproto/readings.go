@@ -3,7 +3,10 @@
 
 package nvmlproto
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // Group is a group of readings, as the receiver's key groups names it.
 type Group string
@@ -57,8 +60,10 @@ const (
 
 // Reading is one number that the library gives of a board, or of an instance as well.
 type Reading struct {
-	Name     string
-	Group    Group
+	Name  string
+	Group Group
+	// Also is a second group that the reading is read for, empty for most.
+	Also     Group
 	Method   Method
 	Argument int
 	// Scope is the field value's scope: 2^32-1 is all links.
@@ -81,7 +86,7 @@ var Readings = []Reading{
 	{Name: "utilization.memory", Group: GroupUtilization, Method: MethodUtilization, Argument: 1},
 	{Name: "utilization.encoder", Group: GroupUtilization, Method: MethodEncoder},
 	{Name: "utilization.decoder", Group: GroupUtilization, Method: MethodDecoder},
-	{Name: "memory.total", Group: GroupMemory, Method: MethodMemory, Instances: true},
+	{Name: "memory.total", Group: GroupMemory, Also: GroupInventory, Method: MethodMemory, Instances: true},
 	{Name: "memory.used", Group: GroupMemory, Method: MethodMemory, Argument: 1, Instances: true},
 	{Name: "memory.free", Group: GroupMemory, Method: MethodMemory, Argument: 2, Instances: true},
 	{Name: "memory.reserved", Group: GroupMemory, Method: MethodMemory, Argument: 3, Instances: true},
@@ -107,7 +112,7 @@ var Readings = []Reading{
 	{Name: "violation.board_limit", Group: GroupThrottle, Method: MethodField, Argument: 77},
 	{Name: "violation.low_util", Group: GroupThrottle, Method: MethodField, Argument: 78},
 	{Name: "violation.reliability", Group: GroupThrottle, Method: MethodField, Argument: 79},
-	{Name: "gpm.graphics", Group: GroupProfiling, Method: MethodGPM, Argument: 1, Instances: true},
+	{Name: "gpm.graphics", Group: GroupProfiling, Also: GroupUtilization, Method: MethodGPM, Argument: 1, Instances: true},
 	{Name: "gpm.sm", Group: GroupProfiling, Method: MethodGPM, Argument: 2, Instances: true},
 	{Name: "gpm.sm_occupancy", Group: GroupProfiling, Method: MethodGPM, Argument: 3, Instances: true},
 	{Name: "gpm.dram", Group: GroupProfiling, Method: MethodGPM, Argument: 10, Instances: true},
@@ -147,6 +152,11 @@ var Readings = []Reading{
 	{Name: "remapped.failure", Group: GroupErrors, Method: MethodField, Argument: 145},
 	{Name: "recovery.action", Group: GroupInventory, Method: MethodField, Argument: 230},
 	{Name: "vgpu.licensed", Group: GroupInventory, Method: MethodLicence},
+}
+
+// In reports whether the reading is read for one of some groups.
+func (r *Reading) In(groups []Group) bool {
+	return slices.Contains(groups, r.Group) || r.Also != "" && slices.Contains(groups, r.Also)
 }
 
 // Symbol is what the reading's call is named in announcements and own metrics, such as
