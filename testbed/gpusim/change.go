@@ -65,6 +65,23 @@ func (fl *Fleet) SetMIG(name string, device int, layout []string) error {
 	})
 }
 
+// DriverBoards are the boards of a node at a time, in the order of their places. Those
+// that are lost are there still.
+func (fl *Fleet) DriverBoards(name string, at time.Time) ([]DriverBoard, error) {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	n := fl.node(name)
+	if n == nil {
+		return nil, fmt.Errorf("unknown node %q", name)
+	}
+	k := step(Duration(n.at(fl.elapsed(at))))
+	out := make([]DriverBoard, 0, len(n.boards))
+	for _, b := range n.boards {
+		out = append(out, driverBoard(b, k))
+	}
+	return out, nil
+}
+
 // change makes a change to a node now. do calls settle once it is sure, before
 // it changes something: what was up to now is added up, and no longer needed.
 func (fl *Fleet) change(name string, do func(n *node, now time.Duration, settle func()) error) error {

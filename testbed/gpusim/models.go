@@ -32,20 +32,22 @@ type Model struct {
 	RowRemap    bool // Ampere and newer; older boards retire pages
 	PCIeGen     int
 	PCIeGBps    float64
+	ECC         bool
+	Fans        int // 0: the air of the chassis
 	// migGB is the memory in GB that the names of the MIG profiles carry, for
 	// 1, 2, 4 and 8 eighths of the memory; zero where the board has no MIG.
 	migGB [4]int
 }
 
 var models = []Model{
-	{Key: "T4", Name: "Tesla T4", MemoryMiB: 15360, ReservedMiB: 444, TDPWatts: 70, IdleWatts: 10, MinWatts: 60, SMClock: 1590, SMIdle: 300, MemClock: 5000, MemIdle: 405, VideoClock: 1470, BAR1MiB: 256, PCIeGen: 3, PCIeGBps: 15.8},
-	{Key: "L4", Name: "NVIDIA L4", MemoryMiB: 23034, ReservedMiB: 470, TDPWatts: 72, IdleWatts: 16, MinWatts: 40, SMClock: 2040, SMIdle: 210, MemClock: 6251, MemIdle: 405, VideoClock: 1770, BAR1MiB: 32768, RowRemap: true, PCIeGen: 4, PCIeGBps: 31.5},
-	{Key: "L40S", Name: "NVIDIA L40S", MemoryMiB: 46068, ReservedMiB: 610, TDPWatts: 350, IdleWatts: 34, MinWatts: 100, SMClock: 2520, SMIdle: 210, MemClock: 9001, MemIdle: 405, VideoClock: 1965, BAR1MiB: 65536, RowRemap: true, PCIeGen: 4, PCIeGBps: 31.5},
-	{Key: "A100-SXM4-40GB", Name: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, ReservedMiB: 576, TDPWatts: 400, IdleWatts: 46, MinWatts: 100, SMClock: 1410, SMIdle: 210, MemClock: 1215, MemIdle: 1215, VideoClock: 1275, BAR1MiB: 65536, HBM: true, NVLinkGBps: 300, NVLinks: 12, RowRemap: true, PCIeGen: 4, PCIeGBps: 31.5, migGB: [4]int{5, 10, 20, 40}},
-	{Key: "A100-SXM4-80GB", Name: "NVIDIA A100-SXM4-80GB", MemoryMiB: 81920, ReservedMiB: 690, TDPWatts: 400, IdleWatts: 58, MinWatts: 100, SMClock: 1410, SMIdle: 210, MemClock: 1593, MemIdle: 1593, VideoClock: 1275, BAR1MiB: 131072, HBM: true, NVLinkGBps: 300, NVLinks: 12, RowRemap: true, PCIeGen: 4, PCIeGBps: 31.5, migGB: [4]int{10, 20, 40, 80}},
-	{Key: "H100", Name: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, ReservedMiB: 551, TDPWatts: 700, IdleWatts: 67, MinWatts: 200, SMClock: 1980, SMIdle: 345, MemClock: 2619, MemIdle: 2619, VideoClock: 1545, BAR1MiB: 131072, HBM: true, NVLinkGBps: 450, NVLinks: 18, RowRemap: true, PCIeGen: 5, PCIeGBps: 63, migGB: [4]int{10, 20, 40, 80}},
-	{Key: "H200", Name: "NVIDIA H200", MemoryMiB: 143771, ReservedMiB: 614, TDPWatts: 700, IdleWatts: 76, MinWatts: 200, SMClock: 1980, SMIdle: 345, MemClock: 3201, MemIdle: 3201, VideoClock: 1545, BAR1MiB: 262144, HBM: true, NVLinkGBps: 450, NVLinks: 18, RowRemap: true, PCIeGen: 5, PCIeGBps: 63, migGB: [4]int{18, 35, 71, 141}},
-	{Key: "B200", Name: "NVIDIA B200", MemoryMiB: 183359, ReservedMiB: 717, TDPWatts: 1000, IdleWatts: 140, MinWatts: 200, SMClock: 1965, SMIdle: 120, MemClock: 3996, MemIdle: 3996, VideoClock: 1500, BAR1MiB: 262144, HBM: true, NVLinkGBps: 900, NVLinks: 18, NVLink5: true, RowRemap: true, PCIeGen: 5, PCIeGBps: 63, migGB: [4]int{23, 45, 90, 180}},
+	{Key: "T4", Name: "Tesla T4", MemoryMiB: 15360, ReservedMiB: 444, TDPWatts: 70, IdleWatts: 10, MinWatts: 60, SMClock: 1590, SMIdle: 300, MemClock: 5000, MemIdle: 405, VideoClock: 1470, BAR1MiB: 256, PCIeGen: 3, PCIeGBps: 15.8, ECC: true},
+	{Key: "L4", Name: "NVIDIA L4", MemoryMiB: 23034, ReservedMiB: 470, TDPWatts: 72, IdleWatts: 16, MinWatts: 40, SMClock: 2040, SMIdle: 210, MemClock: 6251, MemIdle: 405, VideoClock: 1770, BAR1MiB: 32768, RowRemap: true, PCIeGen: 4, PCIeGBps: 31.5, ECC: true},
+	{Key: "L40S", Name: "NVIDIA L40S", MemoryMiB: 46068, ReservedMiB: 610, TDPWatts: 350, IdleWatts: 34, MinWatts: 100, SMClock: 2520, SMIdle: 210, MemClock: 9001, MemIdle: 405, VideoClock: 1965, BAR1MiB: 65536, RowRemap: true, PCIeGen: 4, PCIeGBps: 31.5, ECC: true},
+	{Key: "A100-SXM4-40GB", Name: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960, ReservedMiB: 576, TDPWatts: 400, IdleWatts: 46, MinWatts: 100, SMClock: 1410, SMIdle: 210, MemClock: 1215, MemIdle: 1215, VideoClock: 1275, BAR1MiB: 65536, HBM: true, NVLinkGBps: 300, NVLinks: 12, RowRemap: true, PCIeGen: 4, PCIeGBps: 31.5, ECC: true, migGB: [4]int{5, 10, 20, 40}},
+	{Key: "A100-SXM4-80GB", Name: "NVIDIA A100-SXM4-80GB", MemoryMiB: 81920, ReservedMiB: 690, TDPWatts: 400, IdleWatts: 58, MinWatts: 100, SMClock: 1410, SMIdle: 210, MemClock: 1593, MemIdle: 1593, VideoClock: 1275, BAR1MiB: 131072, HBM: true, NVLinkGBps: 300, NVLinks: 12, RowRemap: true, PCIeGen: 4, PCIeGBps: 31.5, ECC: true, migGB: [4]int{10, 20, 40, 80}},
+	{Key: "H100", Name: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, ReservedMiB: 551, TDPWatts: 700, IdleWatts: 67, MinWatts: 200, SMClock: 1980, SMIdle: 345, MemClock: 2619, MemIdle: 2619, VideoClock: 1545, BAR1MiB: 131072, HBM: true, NVLinkGBps: 450, NVLinks: 18, RowRemap: true, PCIeGen: 5, PCIeGBps: 63, ECC: true, migGB: [4]int{10, 20, 40, 80}},
+	{Key: "H200", Name: "NVIDIA H200", MemoryMiB: 143771, ReservedMiB: 614, TDPWatts: 700, IdleWatts: 76, MinWatts: 200, SMClock: 1980, SMIdle: 345, MemClock: 3201, MemIdle: 3201, VideoClock: 1545, BAR1MiB: 262144, HBM: true, NVLinkGBps: 450, NVLinks: 18, RowRemap: true, PCIeGen: 5, PCIeGBps: 63, ECC: true, migGB: [4]int{18, 35, 71, 141}},
+	{Key: "B200", Name: "NVIDIA B200", MemoryMiB: 183359, ReservedMiB: 717, TDPWatts: 1000, IdleWatts: 140, MinWatts: 200, SMClock: 1965, SMIdle: 120, MemClock: 3996, MemIdle: 3996, VideoClock: 1500, BAR1MiB: 262144, HBM: true, NVLinkGBps: 900, NVLinks: 18, NVLink5: true, RowRemap: true, PCIeGen: 5, PCIeGBps: 63, ECC: true, migGB: [4]int{23, 45, 90, 180}},
 }
 
 // Models lists the boards that a configuration can name.
@@ -93,6 +95,9 @@ var migShapes = []migShape{
 	{4, 4, 5, 1, 1, []int{0}},
 	{7, 8, 0, 0, 0, []int{0}},
 }
+
+// MIGProfiles lists the profiles that the board has.
+func (m *Model) MIGProfiles() []string { return m.migProfiles() }
 
 // migProfiles lists a board's profiles: "<slices>g.<GB>gb".
 func (m *Model) migProfiles() []string {

@@ -4,6 +4,8 @@
 package gpusim
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
@@ -109,4 +111,111 @@ func (n *node) shows(r *reading, k int64, exporter string) bool {
 		}
 	}
 	return shown
+}
+
+// DriverBoard is what the driver of a node has of a board at a second, whatever the
+// exporter makes of it.
+type DriverBoard struct {
+	Index, Minor   int
+	UUID, PCIBusID string // 00000000:53:00.0
+	Model          Model
+	Driver         string
+	Lost           bool // no call for it is answered
+	Row            DriverRow
+	Instances      []DriverRow // empty when MIG is off
+
+	PowerMilliwatts, EnergyMillijoules   uint64
+	TemperatureC, MemoryTemperatureC     int // the memory's of HBM alone
+	SMClockMHz, MemoryClockMHz           int
+	ClockEvents                          int
+	PowerNS, ThermalNS                   uint64
+	PCIeTransmit, PCIeReceive, NVLink    float64 // B/s; NVLink per direction
+	PCIeReplays                          int
+	ECCCorrected, ECCUncorrected         int
+	ECCEverCorrected, ECCEverUncorrected int
+	LinkErrors                           map[string]int // crc_flit, crc_data, replay, recovery
+	RetiredCorrected, RetiredUncorrected int
+	RemappedRows                         int
+	RemapPending, RemapFailed            bool
+	RecoveryAction                       int
+	XIDs                                 []DriverXID // all so far, in the order in which they came
+}
+
+// DriverRow is a whole board, or a GPU instance of it. Ratios are 0 to 1.
+type DriverRow struct {
+	InstanceInfo
+	TotalMiB, UsedMiB, ReservedMiB                                            int
+	Slices                                                                    int // compute slices of an instance
+	Utilization, SM, Occupancy, Tensor, DRAM, FP64, FP32, FP16, Integer, Copy float64
+	Holders                                                                   []DriverHolder
+}
+
+// DriverHolder is a container that computes on a row.
+type DriverHolder struct {
+	Namespace, Pod, UID, Container string
+	UsedMiB                        int
+	Utilization, Copy              float64
+}
+
+// DriverXID is an XID of a board, or of the GPU instance at Position.
+type DriverXID struct {
+	Second   int64
+	Code     int
+	Position int // -1: the whole board
+}
+
+// driverBoard is the board as its driver has it at second k.
+func driverBoard(b *board, k int64) DriverBoard {
+	var d DriverBoard
+	info := b.info()
+	for _, r := range b.read(k) {
+		there := b.node.faults.mark(&r, k)
+		d = DriverBoard{
+			Index: b.node.faults.index(b, k), Minor: b.index, UUID: b.current(r.boards), PCIBusID: b.pci, Model: *b.model, Driver: r.driver,
+			Lost: d.Lost || !there, Row: d.Row, Instances: d.Instances,
+			PowerMilliwatts: uint64(math.Round(r.power * 1e3)), EnergyMillijoules: uint64(r.energy),
+			TemperatureC: int(r.temp), MemoryTemperatureC: int(r.memTemp), SMClockMHz: r.smClock, MemoryClockMHz: r.memClock, ClockEvents: r.clocks,
+			PowerNS: uint64(r.powerNS), ThermalNS: uint64(r.thermalNS),
+			PCIeTransmit: r.pcieTx, PCIeReceive: r.pcieRx, NVLink: r.nvlink, PCIeReplays: r.replays,
+			ECCCorrected: r.corrected, ECCUncorrected: r.ecc, ECCEverCorrected: r.correctedEver, ECCEverUncorrected: r.eccEver,
+			LinkErrors: r.linkErrors, RetiredCorrected: r.correctedPages, RetiredUncorrected: r.uncorrectedPages,
+			RemappedRows: r.rows, RemapPending: r.remapPending, RemapFailed: r.remapFailed, RecoveryAction: r.recovery,
+		}
+		row := r.driverRow(b.node.fleet.cfg.Seed)
+		if r.mig == nil {
+			d.Row = row
+			continue
+		}
+		row.InstanceInfo, row.Slices = info.Instances[r.position], r.mig.slices
+		row.Profile, row.MemoryMiB = r.mig.profile, r.mig.memoryMiB
+		d.Instances = append(d.Instances, row)
+		d.Row.UsedMiB += row.UsedMiB
+		d.Row.TotalMiB, d.Row.ReservedMiB = b.model.MemoryMiB, b.model.ReservedMiB
+	}
+	for _, f := range b.node.faults {
+		if at := step(Duration(f.start)); f.Kind == XID && at <= k && f.covers(b.index, f.target.position) && (f.target.position < 0 || f.hits(b, f.target.position)) {
+			position := f.target.position
+			if f.everywhere {
+				position = -1
+			}
+			d.XIDs = append(d.XIDs, DriverXID{Second: at, Code: f.Code, Position: position})
+		}
+	}
+	slices.SortStableFunc(d.XIDs, func(x, y DriverXID) int { return cmp.Compare(x.Second, y.Second) })
+	return d
+}
+
+func (r *reading) driverRow(seed uint64) DriverRow {
+	row := DriverRow{
+		TotalMiB: r.total, UsedMiB: r.used, ReservedMiB: r.reserved, Utilization: r.util, SM: r.sm, Occupancy: r.occupancy,
+		Tensor: r.tensor, DRAM: r.dram, FP64: r.fp64, FP32: r.fp32, FP16: r.fp16, Integer: r.integer, Copy: r.memCopy,
+	}
+	for i := range r.owners {
+		h := &r.owners[i]
+		row.Holders = append(row.Holders, DriverHolder{
+			Namespace: h.pod.Namespace, Pod: h.pod.Name, UID: h.pod.uid(seed), Container: h.pod.Container,
+			UsedMiB: h.used, Utilization: h.util, Copy: h.memCopy,
+		})
+	}
+	return row
 }

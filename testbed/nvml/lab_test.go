@@ -1,0 +1,26 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package nvmllab
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The library can be built for each driver.
+func TestDrivers(t *testing.T) {
+	for _, d := range Drivers {
+		t.Run(d.Name, func(t *testing.T) {
+			l := Start(t, Options{Driver: d.Name})
+			assert.FileExists(t, l.Library)
+			version, err := os.ReadFile(filepath.Join(l.Root, "sys/module/nvidia/version"))
+			require.NoError(t, err)
+			assert.Equal(t, d.Version+"\n", string(version))
+		})
+	}
+}
