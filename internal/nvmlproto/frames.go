@@ -155,6 +155,7 @@ const (
 	ReasonLimit    = "limit"    // over a limit of boards, instances or rows
 	ReasonRepeated = "repeated" // a UUID or a PCI address twice
 	ReasonNumber   = "not_a_number"
+	ReasonBusy     = "busy" // GPM: the call of another board did not return
 )
 
 // Processes are those on a board and its instances.

@@ -1,0 +1,204 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
+)
+
+// Two samples of GPM nearer than shortest say nothing; without a longest in the request,
+// a window may have the length of two of the longest collection intervals.
+const (
+	shortestWindow = 100 * time.Millisecond
+	longestWindow  = 10 * time.Minute
+)
+
+// turns lets one thread at a time call GPM: with several, libraries have crashed. A call
+// that does not return must not cost the other boards their scrape, so that they wait for
+// a while only, and then go on without GPM.
+type turns struct {
+	token chan struct{}
+	wait  time.Duration
+}
+
+func newTurns() *turns { return &turns{token: make(chan struct{}, 1), wait: 2 * time.Second} }
+
+// take waits for the turn, and is false if it does not come.
+func (t *turns) take(wait time.Duration) bool {
+	select {
+	case t.token <- struct{}{}:
+		return true
+	default:
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case t.token <- struct{}{}:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func (t *turns) give() { <-t.token }
+
+// window is what GPM measures of a board or an instance over the time between two scrapes.
+type window struct {
+	layout string // what was measured: the window of another layout says nothing
+	from   Sample // of the last scrape
+	to     Sample // of this one
+	since  time.Time
+}
+
+// gpm has the windows of a board and its instances.
+type gpm struct {
+	turns    *turns
+	caller   Caller
+	announce *announcer
+	windows  map[int]*window // by GPU instance, whole for the board
+	waiting  bool            // the turn did not come the last time
+	missed   bool            // nor during this scrape
+	asked    bool            // support is known
+	support  bool
+	refused  int // what asking for support returned, if it may be asked again
+}
+
+// whole is the board in place of an instance.
+const whole = -1
+
+// begin is called before the first call of a scrape.
+func (g *gpm) begin() { g.missed = false }
+
+// forget is called for another handle of the board: windows of the old one say nothing.
+func (g *gpm) forget() {
+	g.asked, g.support, g.refused = false, false, success
+	for _, w := range g.windows {
+		w.since = time.Time{}
+	}
+}
+
+// supported asks once whether the board has GPM, or again where it may change.
+func (g *gpm) supported(d Device) bool {
+	if g.asked {
+		return g.support
+	}
+	g.call(func() {
+		var r int
+		g.support, r = g.caller.GPMSupport(d)
+		g.asked, g.refused = r == success, r
+		if unavailable(r) {
+			g.asked, g.refused = true, success
+		}
+	})
+	return g.support
+}
+
+// call makes a call of GPM in its turn. It is false if the turn did not come: then, no
+// other call of the scrape waits for it, and the next scrape looks only whether it is free.
+func (g *gpm) call(f func()) bool {
+	if g.missed {
+		return false
+	}
+	g.announce.flush() // the last call must not seem to last while this one waits
+	wait := g.turns.wait
+	if g.waiting {
+		wait = 0
+	}
+	if !g.turns.take(wait) {
+		g.missed, g.waiting = true, true
+		return false
+	}
+	defer g.turns.give()
+	g.waiting = false
+	f()
+	return true
+}
+
+// read takes a sample of the board, or one of its instances, and returns what GPM measured
+// since the last one. There is nothing to say at first, after a gap, and for a new layout.
+func (g *gpm) read(d Device, gi int, layout string, longest time.Duration, readings []nvmlproto.Reading) []nvmlproto.Value {
+	if len(readings) == 0 {
+		return nil
+	}
+	w, r := g.window(gi, layout)
+	if w == nil {
+		return returned(readings, r)
+	}
+	now := time.Now()
+	if !g.call(func() {
+		if gi == whole {
+			r = g.caller.TakeSample(d, w.to)
+		} else {
+			r = g.caller.TakeInstanceSample(d, gi, w.to)
+		}
+	}) {
+		return nil
+	}
+	if r != success {
+		return returned(readings, r)
+	}
+	age := now.Sub(w.since)
+	if !w.since.IsZero() && age < shortestWindow {
+		return nil // the window goes on
+	}
+	var values []nvmlproto.Value
+	if !w.since.IsZero() && age <= longest {
+		if !g.call(func() { values, r = g.caller.Metrics(w.from, w.to, readings) }) {
+			return nil // the window goes on
+		}
+		if r != success {
+			values = returned(readings, r)
+		}
+	}
+	w.from, w.to, w.since = w.to, w.from, now
+	return values
+}
+
+// window returns the window for a layout, without a beginning if it is new, or nil and
+// what the library returned. It is nil with 0 if the turn did not come.
+func (g *gpm) window(gi int, layout string) (*window, int) {
+	if w := g.windows[gi]; w != nil {
+		if w.layout != layout {
+			w.layout, w.since = layout, time.Time{}
+		}
+		return w, success
+	}
+	w := &window{layout: layout}
+	r := success
+	if !g.call(func() { w.from, r = g.caller.NewSample() }) || r != success {
+		return nil, r
+	}
+	if !g.call(func() { w.to, r = g.caller.NewSample() }) || r != success {
+		g.call(func() { g.caller.FreeSample(w.from) })
+		return nil, r
+	}
+	g.windows[gi] = w
+	return w, success
+}
+
+// keep frees the windows of instances that are gone.
+func (g *gpm) keep(has func(gi int) bool) {
+	for gi, w := range g.windows {
+		if gi != whole && !has(gi) && g.call(func() {
+			g.caller.FreeSample(w.from)
+			g.caller.FreeSample(w.to)
+		}) {
+			delete(g.windows, gi)
+		}
+	}
+}
+
+// returned is the same return for all readings, which is none for success.
+func returned(readings []nvmlproto.Reading, r int) []nvmlproto.Value {
+	if r == success {
+		return nil
+	}
+	values := make([]nvmlproto.Value, 0, len(readings))
+	for _, reading := range readings {
+		values = append(values, nvmlproto.Value{Name: reading.Name, Return: r})
+	}
+	return values
+}
