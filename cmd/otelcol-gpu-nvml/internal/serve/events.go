@@ -67,11 +67,11 @@ func (e *events) stop() {
 // waiter is one thread that waits.
 type waiter struct {
 	*events
-	device  Device
-	uuid    string
-	types   uint64
-	end     chan struct{} // closed to stop
-	done    chan struct{} // closed at the end
+	device Device
+	uuid   string
+	types  uint64
+	end    chan struct{} // closed to stop
+	done   chan struct{} // closed at the end
 }
 
 func (w *waiter) ended() bool {

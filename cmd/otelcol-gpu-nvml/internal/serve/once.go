@@ -26,7 +26,7 @@ type Report struct {
 
 // Answered is whether the library is there and initialised, and every call returned.
 func (r *Report) Answered() bool {
-	return r.System != nil && len(r.System.Missing) == 0 && r.System.Return == success && len(r.Late) == 0
+	return len(r.System.Missing) == 0 && r.System.Return == success && len(r.Late) == 0
 }
 
 // betweenScrapes is the window of GPM in a report.
@@ -128,7 +128,12 @@ func (c *collected) result() *Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.report
-	r.Boards, r.Calls, r.Events = slices.Clone(r.Boards), slices.Clone(r.Calls), slices.Clone(r.Events)
+	if r.System == nil {
+		r.System = &nvmlproto.System{}
+	}
+	r.Boards = append([]*nvmlproto.Board{}, r.Boards...)
+	r.Calls = append([]*nvmlproto.Call{}, r.Calls...)
+	r.Events = slices.Clone(r.Events)
 	slices.SortFunc(r.Boards, func(a, b *nvmlproto.Board) int {
 		return slices.Index(r.System.Answering, a.Thread) - slices.Index(r.System.Answering, b.Thread)
 	})

@@ -41,12 +41,14 @@ type plan struct {
 func newPlan(request *nvmlproto.Request, b *nvmlproto.Board, known links, hourly bool) plan {
 	var p plan
 	for _, r := range nvmlproto.Readings {
-		if !slices.Contains(request.Groups, r.Group) || (r.Hourly && !hourly) || !sensible(request, b, &r) {
+		if !r.In(request.Groups) || (r.Hourly && !hourly) || !sensible(request, b, &r) {
 			continue
 		}
 		switch {
 		case r.Method == nvmlproto.MethodGPM:
-			p.boardGPM = append(p.boardGPM, r)
+			if slices.Contains(request.Groups, r.Group) { // else it is for instances alone
+				p.boardGPM = append(p.boardGPM, r)
+			}
 			if r.Instances {
 				p.instanceGPM = append(p.instanceGPM, r)
 			}

@@ -120,7 +120,7 @@ func (s *Server) answer(request *nvmlproto.Request) {
 		s.start()
 	}
 	answer := s.system
-	answer.ID, answer.Missing = request.ID, s.tried
+	answer.ID, answer.Missing, answer.Answering = request.ID, s.tried, []string{}
 	var asked []*board
 	if s.ready && !s.stopping.Load() {
 		asked = s.idle(s.wanted(request))
