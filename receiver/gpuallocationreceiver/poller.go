@@ -11,6 +11,7 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/miglayout"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/sharing"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/complete"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
@@ -81,6 +82,7 @@ func (p *poller) poll(ctx context.Context) {
 	p.keepAllocatable(&a)
 	old := p.r.newest.Load()
 	v := p.r.api.Load().View(time.Now())
+	v.MIG = miglayout.Current(time.Now())
 	v.Sysfs = p.host.snapshot(ctx, p.builder.Read.Local(&a, v))
 	if ctx.Err() != nil {
 		return

@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpusysfs"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/miglayout"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/complete"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubeapi"
@@ -156,7 +157,7 @@ func (r *allocationReceiver) connect() error {
 	api, err := kubeapi.New(kubeapi.Config{
 		Node: r.cfg.NodeName, Read: r.reader, DRA: r.cfg.DRA.Enabled, Drivers: r.cfg.DRA.drivers(), MaxDevices: r.cfg.MaxDevices,
 		Sharing: r.cfg.sharingReader(),
-	}, client, kubeapi.Telemetry{Count: r.tel.asked, Logger: r.logger}, r.emitNow)
+	}, client, kubeapi.Telemetry{Count: r.tel.asked, Logger: r.logger}, r.nodeChanged)
 	if err != nil {
 		return err
 	}
@@ -172,6 +173,7 @@ func (r *allocationReceiver) Shutdown(context.Context) error {
 		r.work.Wait()
 		r.source.Close()
 		r.api.Load().Close()
+		miglayout.SetReconfiguring(r.origin.Node, time.Now(), false)
 	}
 	r.tel.builder.Shutdown()
 	return nil
@@ -196,6 +198,20 @@ func (r *allocationReceiver) states() (snapshot.States, bool) {
 // fresh reports whether a snapshot is young enough to be emitted.
 func (r *allocationReceiver) fresh(s *snapshot.Snapshot, now time.Time) bool {
 	return now.Sub(s.At) <= 3*r.cfg.PollInterval
+}
+
+// nodeChanged is called when the node is another.
+func (r *allocationReceiver) nodeChanged() {
+	r.publish(time.Now())
+	r.emitNow()
+}
+
+// publish makes known to the receivers of this process whether the node's MIG layout is being
+// changed. It returns what is known of the node.
+func (r *allocationReceiver) publish(now time.Time) (node snapshot.Node, at time.Time, known bool) {
+	node, at, known = r.api.Load().Node(now)
+	miglayout.SetReconfiguring(r.origin.Node, now, known && node.Reconfiguring())
+	return node, at, known
 }
 
 // emitNow has an emission made now. It does not wait for it.
@@ -243,11 +259,10 @@ func (r *allocationReceiver) emit(ctx context.Context, causes *logonce.Causes) {
 				zap.Duration("age", now.Sub(s.At)))
 		}
 	}
-	api := r.api.Load()
-	if api == nil {
+	if r.api.Load() == nil {
 		r.reader.GivenInfo(md, now, &r.origin)
 	}
-	node, at, known := api.Node(now)
+	node, at, known := r.publish(now)
 	if known {
 		r.acknowledge(&node, now)
 		node.AddTo(md, r.node, at, &r.origin)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpusysfs"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/miglayout"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/dra"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/kubelet"
 )
@@ -19,13 +20,14 @@ import (
 type ids struct {
 	node  string
 	sysfs *gpusysfs.Snapshot // nil: not read
+	mig   *miglayout.Layout  // nil: not known
 	// several are the devices of which the answer has more than one replica: Intel's plugin
 	// numbers the only user of a GPU too.
 	several map[device]bool
 }
 
 func newIDs(node string, held []entry, listed []kubeletID, v View, old *Snapshot) *ids {
-	r := &ids{node: node, sysfs: v.Sysfs, several: map[device]bool{}}
+	r := &ids{node: node, sysfs: v.Sysfs, mig: v.MIG, several: map[device]bool{}}
 	first := map[device]string{}
 	add := func(id kubeletID) {
 		k := deviceid.ParseKubelet(id.resource, id.id)
@@ -108,6 +110,8 @@ func (r *ids) described(id dra.Device, pools *dra.Pools) dra.Described {
 		}
 	case dra.DriverGaudi:
 		d.ID = deviceid.Gaudi(d.Serial)
+	default:
+		describeMIG(&d, r.mig)
 	}
 	return d
 }

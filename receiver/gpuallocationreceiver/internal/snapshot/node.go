@@ -106,6 +106,10 @@ func (s *Node) Acknowledge(now time.Time) error {
 	return err
 }
 
+// Reconfiguring reports whether the MIG manager is changing the node's layout; false too
+// where that is not known.
+func (s *Node) Reconfiguring() bool { return s.reconfiguring }
+
 // Sharing is the value of gpu.sharing for replicas of the device plugin. Their
 // ids do not show it.
 func (s *Node) Sharing() string {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpusysfs"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/miglayout"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/dra"
@@ -91,6 +92,7 @@ type View struct {
 	Node   *Node                     // nil: not known
 	Shared *Shared                   // nil: annotations of pods are not read
 	Sysfs  *gpusysfs.Snapshot        // nil: not read, or older than what the kubelet lists
+	MIG    *miglayout.Layout         // nil: not known to this process
 }
 
 // Builder makes snapshots of answers. It is not safe for concurrent use.
@@ -104,11 +106,12 @@ type Builder struct {
 // Kubernetes API reported, old the last snapshot, or nil.
 func (b *Builder) Build(a kubelet.Answer, v View, old *Snapshot) (*Snapshot, Tally) {
 	held, tl := b.Read.list(a.List)
-	held = b.limit(held, &tl)
 	var listed []kubeletID
 	if a.Allocatable != nil {
 		listed = b.Read.allocatable(a.Allocatable, &tl)
 	}
+	locate(held, listed, &tl, v.MIG)
+	held = b.limit(held, &tl)
 	held, shared := b.sharedBy(held, listed, &a, v, &tl)
 	var before map[device]int
 	if old != nil {
