@@ -12,7 +12,7 @@ import (
 )
 
 // MaxLine is the longest line of the kernel log that is read, in bytes.
-const MaxLine = 4096
+const MaxLine = 8192
 
 // Kind is what a line of the kernel log is about.
 type Kind uint8
@@ -38,6 +38,10 @@ type Line struct {
 	// PID and Process are those of the process that the driver names; 0 and empty: none.
 	PID     int
 	Process string
+	// Instance is the GPU instance that the driver names, if InInstance: only of a board in
+	// MIG mode, and of XIDs that concern it alone.
+	Instance   int
+	InInstance bool
 	// Detail is whether the line only adds data to the one before it.
 	Detail bool
 	// Health is what the line means for the GPU: more exact than Entry.Health for the
@@ -56,7 +60,11 @@ const (
 var (
 	// An address has four or eight digits of domain, which old drivers leave out of
 	// the text before it.
-	head = regexp.MustCompile(`^ \((?:PCI:)?([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.[0-9a-fA-F])?\): ([0-9]{1,9})(?:, ?(.*))?$`)
+	head = regexp.MustCompile(`^ \((?:PCI:)?([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.[0-9a-fA-F])?` +
+		`(?: GPU-I:([0-9]{1,5})(?: GPU-CI:[0-9]{1,5})?)?\): ([0-9]{1,10})(?:, ?(.*))?$`)
+	// board is the line that the driver writes before the first XID of a board.
+	board = regexp.MustCompile(`NVRM: GPU at (?:PCI:)?([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.[0-9a-fA-F])?: ` +
+		`(GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b`)
 	// The process stands before the text: pid=4711, name=python3, …
 	process = regexp.MustCompile(`^pid='?([0-9]+|<unknown>)'?(?:, name=([^,]*))?(?:, |$)`)
 	// An NVLink error has its unit, whether it is fatal, where, and six words.
@@ -97,12 +105,16 @@ func Parse(text string) Line {
 	if match == nil {
 		return Line{Kind: Invalid}
 	}
-	code, err := strconv.Atoi(match[4])
+	code, err := strconv.ParseInt(match[5], 10, 32)
 	if err != nil {
 		return Line{Kind: Invalid}
 	}
-	l := Line{Kind: kind, Code: code, PCI: Address(match[1], match[2], match[3])}
-	message := match[5]
+	l := Line{Kind: kind, Code: int(code), PCI: Address(match[1], match[2], match[3])}
+	if match[4] != "" {
+		l.Instance, _ = strconv.Atoi(match[4]) // digits
+		l.InInstance = true
+	}
+	message := match[6]
 	if kind == Switch {
 		l.Detail = strings.HasPrefix(message, "Data {") || strings.HasPrefix(message, "Severity ")
 		return l
@@ -114,17 +126,30 @@ func Parse(text string) Line {
 			l.Process = p[2]
 		}
 	}
-	entry, _ := Lookup(code)
+	entry, _ := Lookup(l.Code)
 	l.Health = entry.Health()
 	switch {
 	case entry.Bucket == WorkflowNVLink5:
-		l.Health = lineOfLink(code, message, l.Health)
+		l.Health = lineOfLink(l.Code, message, l.Health)
 	case entry.Bucket == RecoveryAction:
 		if to := recovery.FindStringSubmatch(message); to != nil {
 			l.Health, l.Recovered = lineOfRecovery(to[1])
 		}
 	}
 	return l
+}
+
+// ParseBoard reads the line by which the driver names the board that the XIDs at an address
+// are about: it writes it before the first of them. pci is as in Line.
+func ParseBoard(text string) (pci, uuid string, ok bool) {
+	if len(text) > MaxLine || !strings.Contains(text, "NVRM: GPU at ") {
+		return "", "", false
+	}
+	match := board.FindStringSubmatch(text)
+	if match == nil {
+		return "", "", false
+	}
+	return Address(match[1], match[2], match[3]), match[4], true
 }
 
 // Address returns a PCI address as in Line, from its hexadecimal parts. Some programs

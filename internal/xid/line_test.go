@@ -32,6 +32,12 @@ func TestParse(t *testing.T) {
 		"NVRM: Xid (PCI:00000000:5E:00.0): 69":           {Kind: GPU, Code: 69, PCI: "0000:5e:00", Health: app},
 		"NVRM: Xid (PCI:0001:5e:00): 69\n":               {Kind: GPU, Code: 69, PCI: "0001:5e:00", Health: app},
 		"NVRM: Xid (PCI:0000:5e:00): 99999, an invented": {Kind: GPU, Code: 99999, PCI: "0000:5e:00"},
+		// Of a board in MIG mode the driver names the instance, and the compute instance.
+		"NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained: CE User Channel (0x9).":         {Kind: GPU, Code: 94, PCI: "0000:01:00", PID: 7194, Instance: 5, InInstance: true, Health: app},
+		"NVRM: Xid (PCI:0000:01:00 GPU-I:00 GPU-CI:02): 13, pid='<unknown>', name=<unknown>, Graphics": {Kind: GPU, Code: 13, PCI: "0000:01:00", InInstance: true, Health: app},
+		"NVRM: Xid (PCI:0000:01:00 GPU-X:05): 94":                                                      {Kind: Invalid},
+		"NVRM: Xid (PCI:0000:01:00): 2147483647":                                                       {Kind: GPU, Code: 1<<31 - 1, PCI: "0000:01:00"},
+		"NVRM: Xid (PCI:0000:01:00): 2147483648":                                                       {Kind: Invalid},
 		// An NVLink error is as bad as its unit and status, and without a rule as its code.
 		"NVRM: Xid (PCI:0000:04:00): 145, RLW_REMAP Fatal XC0 i0 Link 00 (0x00000004 0x00000040 0x00000000 0x00000000)":                               {Kind: GPU, Code: 145, PCI: "0000:04:00", Health: reset},
 		"NVRM: Xid (PCI:0000:04:00): 145, RLW_REMAP Nonfatal XC0 i0 Link 00 (0x00000004 0x00000100 0x00000000 0x00000000)":                            {Kind: GPU, Code: 145, PCI: "0000:04:00"},
@@ -59,6 +65,22 @@ func TestParse(t *testing.T) {
 		"": {},
 	} {
 		assert.Equal(t, want, Parse(text), text)
+	}
+}
+
+func TestParseBoard(t *testing.T) {
+	const uuid = "GPU-0a11ce00-0001-4000-8000-000000000001"
+	for text, want := range map[string][2]string{
+		"[  100.000100] NVRM: GPU at PCI:0000:3B:00: " + uuid: {"0000:3b:00", uuid},
+		"NVRM: GPU at 00000001:3b:00.0: " + uuid:              {"0001:3b:00", uuid},
+		"NVRM: GPU at PCI:0000:3b:00: GPU-????????-0001":      {},
+		"NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.": {},
+		"NVRM: Xid (PCI:0000:3b:00): 79, " + uuid:             {},
+		"": {},
+	} {
+		pci, got, ok := ParseBoard(text)
+		assert.Equal(t, want, [2]string{pci, got}, text)
+		assert.Equal(t, want[0] != "", ok, text)
 	}
 }
 
@@ -210,10 +232,14 @@ func FuzzKernelLine(f *testing.F) {
 	f.Add("NVRM: Xid (PCI:0000:04:00): 145, pid=7, name=ray::Worker, RLW_SRC_TRACK Fatal XC1 i0 Link 12 (0x040988e2 0x00000011 0x0)")
 	f.Add("NVRM: Xid (PCI:0000:04:00): 154, GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)")
 	f.Fuzz(func(t *testing.T, text string) {
+		if pci, uuid, ok := ParseBoard(text); ok {
+			assert.Regexp(t, `^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2} GPU-[0-9a-f-]{36}$`, pci+" "+uuid)
+		}
 		l := Parse(text)
 		if l.Kind == GPU || l.Kind == Switch {
 			assert.Regexp(t, `^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}$`, l.PCI)
 			assert.GreaterOrEqual(t, l.Code, 0)
+			assert.GreaterOrEqual(t, l.Instance, 0)
 		} else {
 			assert.Equal(t, Line{Kind: l.Kind}, l)
 		}
