@@ -40,6 +40,7 @@ import (
 	gaudireceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/gaudireceiver"
 	gpuallocationreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver"
 	intelgpureceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/intelgpureceiver"
+	nvmlreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/nvmlreceiver"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	forwardconnector "go.opentelemetry.io/collector/connector/forwardconnector"
@@ -111,6 +112,7 @@ func components() (otelcol.Factories, error) {
 		amdgpureceiver.NewFactory(),
 		gaudireceiver.NewFactory(),
 		intelgpureceiver.NewFactory(),
+		nvmlreceiver.NewFactory(),
 		gpuallocationreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		prometheusreceiver.NewFactory(),
@@ -126,6 +128,7 @@ func components() (otelcol.Factories, error) {
 		amdgpureceiver.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gaudireceiver.NewFactory().Type():         "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		intelgpureceiver.NewFactory().Type():      "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		nvmlreceiver.NewFactory().Type():          "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpuallocationreceiver.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		otlpreceiver.NewFactory().Type():          "go.opentelemetry.io/collector/receiver/otlpreceiver v0.159.0",
 		prometheusreceiver.NewFactory().Type():    "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.159.0",

@@ -5,7 +5,6 @@ package scrape
 
 import (
 	"errors"
-	"maps"
 	"net/url"
 	"strings"
 	"time"
@@ -13,36 +12,22 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
-// relogAfter is how long a cause that was logged is not logged again for a target that
-// flaps.
-const relogAfter = 10 * time.Minute
+// outcomeLog is what was logged of one target.
+type outcomeLog struct{ logonce.Outcomes }
 
-// outcomeLog is what was logged of one target: each outcome when it begins. One that is
-// back within relogAfter is logged again only if it is still there after that time.
-type outcomeLog struct {
-	last   fetch.Outcome // that was logged
-	logged map[fetch.Outcome]time.Time
-}
-
-func (s outcomeLog) clone() outcomeLog { return outcomeLog{s.last, maps.Clone(s.logged)} }
+func (s outcomeLog) clone() outcomeLog { return outcomeLog{s.Clone()} }
 
 // shouldLog reports whether an outcome is to be logged now, and notes that it was.
 func (s *outcomeLog) shouldLog(o fetch.Outcome, now time.Time) bool {
-	if o == s.last || o == fetch.OK && s.last == "" {
-		return false
+	if o == fetch.OK {
+		o = ""
 	}
-	if t, ok := s.logged[o]; ok && now.Sub(t) < relogAfter {
-		return false
-	}
-	if s.logged == nil {
-		s.logged = map[fetch.Outcome]time.Time{}
-	}
-	s.last, s.logged[o] = o, now
-	return true
+	return s.Begins(string(o), now)
 }
 
 // logScrape logs how a scrape ended; why is what a page lacks that was read.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
@@ -42,7 +43,7 @@ func TestOutcomeLog(t *testing.T) {
 		},
 		"flapped, then down for good": {
 			{0, fetch.Connect, true}, {time.Second, fetch.OK, true}, {time.Second, fetch.Connect, false},
-			{relogAfter, fetch.Connect, true}, {relogAfter, fetch.Connect, false},
+			{logonce.Every, fetch.Connect, true}, {logonce.Every, fetch.Connect, false},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

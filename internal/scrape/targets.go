@@ -6,9 +6,7 @@ package scrape
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/pagetext"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/phase"
 )
 
 // A scrape that the exporter refuses because others scrape it as well is made once more
@@ -55,12 +54,8 @@ type rested struct {
 }
 
 func newTargets(ctx context.Context, s *scraper, interval time.Duration, limit int, id string) *targets {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "" // the targets' URLs spread the scrapes still
-	}
 	return &targets{
-		scraper: s, interval: interval, limit: limit, seed: host + "\x00" + id, ctx: ctx,
+		scraper: s, interval: interval, limit: limit, seed: phase.Seed(id), ctx: ctx,
 		running: map[string]*running{}, rested: map[string]rested{},
 	}
 }
@@ -136,7 +131,7 @@ func (ts *targets) checkLimit(n int) {
 
 // loop scrapes a target at every interval, at moments of its own.
 func (ts *targets) loop(ctx context.Context, t *target) {
-	next := time.Now().Add(offset(time.Now(), ts.interval, ts.seed+"\x00"+t.url))
+	next := time.Now().Add(phase.Offset(time.Now(), ts.interval, ts.seed+"\x00"+t.url))
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
 	for {
@@ -160,17 +155,6 @@ func (ts *targets) loop(ctx context.Context, t *target) {
 		}
 		timer.Reset(next.Sub(now))
 	}
-}
-
-// offset is the time from now to the next moment at which a target is scraped.
-// The moments depend on who scrapes whom: they are spread over the interval, and
-// are the same ones after a restart.
-func offset(now time.Time, interval time.Duration, of string) time.Duration {
-	h := fnv.New64a()
-	h.Write([]byte(of))
-	phase := time.Duration(h.Sum64() % uint64(interval))
-	since := time.Duration(now.UnixNano()) % interval
-	return (phase - since + interval) % interval
 }
 
 // wait waits until the scrapes that run have ended, which ts.ctx must have made

@@ -132,25 +132,6 @@ func TestInterval(t *testing.T) {
 	})
 }
 
-// TestOffset: moments are spread over the interval, and the same after a restart.
-func TestOffset(t *testing.T) {
-	const interval = 15 * time.Second
-	now := time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
-	quarters := [4]int{}
-	for i := range 400 {
-		of := "host\x00dcgm\x00http://10.0.0." + string(rune('a'+i))
-		first := offset(now, interval, of)
-		require.GreaterOrEqual(t, first, time.Duration(0))
-		require.Less(t, first, interval)
-		quarters[first*4/interval]++
-		later := now.Add(7 * time.Hour).Add(time.Second)
-		assert.Zero(t, later.Add(offset(later, interval, of)).Sub(now.Add(first))%interval)
-	}
-	for _, n := range quarters {
-		assert.Greater(t, n, 50)
-	}
-}
-
 // TestLeave: a target that is gone is scraped no more and its devices count no
 // more. One that is back within two intervals goes on as if it had not been away.
 func TestLeave(t *testing.T) {
@@ -260,9 +241,10 @@ func TestMovedLogs(t *testing.T) {
 	old.logPipeline(zap.NewNop(), errors.New("full"))
 	moved := old.moved(location{})
 	moved.logPipeline(zap.NewNop(), nil)
-	assert.Equal(t, fetch.Outcome("refused"), old.pipeline.last)
-	assert.NotContains(t, old.pipeline.logged, fetch.OK, "what the new one logged is its own")
-	assert.Contains(t, moved.pipeline.logged, fetch.Outcome("refused"), "what was logged is not logged again")
+	now := time.Now()
+	assert.False(t, old.pipeline.shouldLog("refused", now), "it is the last that was logged")
+	assert.True(t, old.pipeline.shouldLog(fetch.OK, now), "what the new one logged is its own")
+	assert.False(t, moved.pipeline.shouldLog("refused", now), "what was logged is not logged again")
 }
 
 // TestTargetLimit: too many targets fail until there are few enough.
