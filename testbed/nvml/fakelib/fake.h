@@ -76,6 +76,8 @@ struct call {
 
 R enter(struct call *c, Device d, const char *name);
 void leave(struct call *c);
+// interfere does what faults want to happen before a call answers: enter calls it.
+R interfere(struct call *c);
 
 // CALL begins a function: it returns at once what a fault wants, and leaves at its end.
 #define CALL(d, name) \
