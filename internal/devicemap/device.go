@@ -246,6 +246,7 @@ func (d *Device) putResource(attrs pcommon.Map, vendor *Vendor, opts *Options, n
 	put(names.HwSerialNumber, f[Serial])
 	put(names.HwFirmware, f[Firmware])
 	putNumber(names.GPUIndex, f[Index])
+	putNumber(names.GPUMinor, f[Minor])
 	if f[PCIAddress] != "" {
 		attrs.PutStr(names.GPUPCIAddress, deviceid.PCIAddress(f[PCIAddress]))
 	}

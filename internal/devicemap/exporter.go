@@ -19,7 +19,7 @@ import (
 // Exporter is the identity of the series about an exporter.
 type Exporter struct {
 	Address string // server.address
-	Port    int64  // server.port
+	Port    int64  // server.port, 0 where there is none
 	Node    string // k8s.node.name, where discovery knows it
 	Pod     string // the exporter's own pod, where discovery knows it
 }
@@ -92,7 +92,9 @@ func (t *Target) exporterResource(md pmetric.Metrics, e Exporter, node string) p
 
 func (e Exporter) put(attrs pcommon.Map, node string) {
 	attrs.PutStr(names.ServerAddress, e.Address)
-	attrs.PutInt(names.ServerPort, e.Port)
+	if e.Port != 0 {
+		attrs.PutInt(names.ServerPort, e.Port)
+	}
 	if node != "" {
 		attrs.PutStr(names.K8sNodeName, node)
 	}

@@ -23,6 +23,7 @@ const (
 	Driver
 	Serial
 	Firmware
+	Minor
 	PartProfile // of a part alone, as is the next
 	PartUUID
 	numFacts

@@ -146,6 +146,9 @@ func (d *Device) Fact(f Fact) string { return d.facts.text[f] }
 // SetFact replaces a text that describes the device.
 func (d *Device) SetFact(f Fact, text string) { d.facts.text[f] = text }
 
+// SumParts gives a board without a memory of its own that of its parts, for a Settle.
+func (d *Device) SumParts() { d.sumParts(&d.of.vendor.Memory, d.seen) }
+
 // sumParts gives a board the memory of its parts where the page has no row of its own
 // for it, so that sums over physical devices hold. A part without a value would make
 // the sum too small: then it is absent.

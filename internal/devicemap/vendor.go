@@ -203,9 +203,12 @@ const beyondInt = 1 << 63
 
 // HasValue reports whether x is a value of the series at all, as Map decides it.
 func (v *Vendor) HasValue(s *Series, x float64) bool {
-	_, ok := v.check(x, s.family.field)
+	_, ok := v.Check(s, x)
 	return ok
 }
+
+// Check is HasValue with the reason for which x is none.
+func (v *Vendor) Check(s *Series, x float64) (Reason, bool) { return v.check(x, s.family.field) }
 
 // Reason is the name of a reason in the receiver's own metrics.
 func (v *Vendor) Reason(r Reason) string {

@@ -46,6 +46,7 @@ type Bounds uint8
 const (
 	NoBounds Bounds = iota
 	Ratio           // up to 1.05; what is above 1 is cut to 1
+	Percent         // up to 1.005; what is above 1 is cut to 1
 	Watts           // up to 10,000
 	Celsius         // -50 to 200
 )
@@ -56,6 +57,8 @@ func (b Bounds) Within(v float64) (float64, bool) {
 	switch b {
 	case Ratio:
 		return min(v, 1), v <= 1.05
+	case Percent:
+		return min(v, 1), v <= 1.005
 	case Watts:
 		return v, v <= 10_000
 	case Celsius:
@@ -100,6 +103,9 @@ type Field struct {
 	// At a smaller value nothing is written for one page; if the next value is below the
 	// last good one too, it was a reset.
 	Glitches bool
+	// Lacking marks a field of a list that several sources share which this one does not have.
+	// The table has no series that needs it.
+	Lacking bool
 	// Computed marks a field that no family prints: Name is a word for the
 	// documentation, and only the vendor's Settle gives it a value.
 	Computed bool

@@ -60,6 +60,9 @@ func (t *Table) Markdown(w Words) string {
 	fieldRow("---", "---", "---", "---", "---", "---")
 	for i := range t.Fields {
 		f := &t.Fields[i]
+		if f.Lacking {
+			continue
+		}
 		scope := w.Part
 		if f.Scope == Board {
 			scope = "board"
@@ -148,6 +151,8 @@ func notes(f *Field) string {
 	switch f.Bounds {
 	case Ratio:
 		out = append(out, "above 1.05 implausible")
+	case Percent:
+		out = append(out, "above 1.005 implausible")
 	case Watts:
 		out = append(out, "above 10 kW implausible")
 	case Celsius:

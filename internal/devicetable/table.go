@@ -4,6 +4,7 @@
 package devicetable
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -68,6 +69,7 @@ type Table struct {
 func New(t Table) *Table {
 	t.byName, t.dropped = map[string]ID{}, map[string]bool{}
 	t.means, t.ofRows = nil, nil
+	t.leaveOut()
 	for id, f := range t.Fields {
 		if f.Glitches && f.Signed {
 			panic("a counter that falls below 0: " + f.Name)
@@ -78,7 +80,7 @@ func New(t Table) *Table {
 		if f.MeanOfRows {
 			t.ofRows = append(t.ofRows, ID(id))
 		}
-		if f.Computed {
+		if f.Computed || f.Lacking {
 			continue
 		}
 		for _, name := range append([]string{f.Name}, f.Aliases...) {
@@ -98,6 +100,31 @@ func New(t Table) *Table {
 		t.dropped[name] = true
 	}
 	return &t
+}
+
+// leaveOut takes the fields away that are Lacking, from series and rules of a list that
+// several sources share.
+func (t *Table) leaveOut() {
+	lacking := func(id ID) bool { return t.Fields[id].Lacking }
+	if !slices.ContainsFunc(t.Fields, func(f Field) bool { return f.Lacking }) {
+		return
+	}
+	var series []Series
+	for _, s := range t.Series {
+		s.From = slices.DeleteFunc(slices.Clone(s.From), lacking)
+		s.Unless = slices.DeleteFunc(slices.Clone(s.Unless), lacking)
+		if len(s.From) > 0 {
+			series = append(series, s)
+		}
+	}
+	var derived []Derived
+	for _, d := range t.Derived {
+		d.From = slices.DeleteFunc(slices.Clone(d.From), lacking)
+		if len(d.From) > 0 {
+			derived = append(derived, d)
+		}
+	}
+	t.Series, t.Derived = series, derived
 }
 
 // check panics where a series of rows takes its value from a field without rows, or the

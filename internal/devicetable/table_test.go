@@ -78,6 +78,23 @@ func TestComputed(t *testing.T) {
 	assert.False(t, known)
 }
 
+// TestLacking: of a list that several sources share, one has what it can read.
+func TestLacking(t *testing.T) {
+	shared := table()
+	shared.Fields = append(shared.Fields, Field{Lacking: true, Label: "row"}, Field{Name: "acme_watts"})
+	shared.Series = append(shared.Series,
+		Series{Metric: &names.HwPower, From: []ID{2, 3}, Unless: []ID{2}},
+		Series{Metric: &names.HwEnergy, From: []ID{2}})
+	shared.Derived = append(shared.Derived, Derived{Metric: &names.GPUXIDErrors, From: []ID{2}})
+	got := New(shared)
+	first := shared.Series[0]
+	first.From, first.Unless = []ID{load}, []ID{temperature}
+	assert.Equal(t, []Series{first, {Metric: &names.HwPower, From: []ID{3}, Unless: []ID{}}}, got.Series)
+	assert.Equal(t, shared.Derived[:1], got.Derived)
+	assert.Equal(t, []ID{2, 3}, shared.Series[1].From, "the list is that of others as well")
+	assert.NotContains(t, got.Markdown(Words{}), "``")
+}
+
 func TestRowText(t *testing.T) {
 	labels := map[string]string{"a": "1", "b": "2"}
 	for label, want := range map[string]string{"a": "1", "c": "", "a,b": "1,2", "a,c": "1,", "c,b": ",2", "c,d": "", "a,b,c": "1,2,"} {
@@ -93,6 +110,7 @@ func TestWithin(t *testing.T) {
 		ok      bool
 	}{
 		{NoBounds, 1e300, 1e300, true},
+		{Percent, 1, 1, true}, {Percent, 1.005, 1, true}, {Percent, 1.006, 1, false},
 		{Ratio, 0.5, 0.5, true}, {Ratio, 1.05, 1, true}, {Ratio, 1.051, 1, false},
 		{Watts, 10_000, 10_000, true}, {Watts, 10_000.1, 10_000.1, false},
 		{Celsius, -50, -50, true}, {Celsius, 200, 200, true}, {Celsius, -51, -51, false}, {Celsius, 201, 201, false},

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvidia"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
@@ -54,7 +55,7 @@ func TestLogTexts(t *testing.T) {
 	for _, text := range []string{"server gave HTTP response to HTTPS client", `malformed HTTP response "\x15\x03`} {
 		lines = append(lines, "tls: "+e.Remedy(fetch.TLS, errors.New(text)))
 	}
-	for _, over := range []devicemap.Over{devicemap.OverLines, devicemap.OverOwners, devicemap.OverUnmapped, dcgm.OverXIDCodes, dcgm.Vendor.OverDevices()} {
+	for _, over := range []devicemap.Over{devicemap.OverLines, devicemap.OverOwners, devicemap.OverUnmapped, nvidia.OverXIDCodes, dcgm.Vendor.OverDevices()} {
 		lines = append(lines, fmt.Sprintf("%s: %s", over, e.OverRemedy(over)))
 	}
 	lines = append(lines, "text: "+e.TextLine, "line: "+e.Line, "repeated: "+e.Repeated, "long: "+e.Long)

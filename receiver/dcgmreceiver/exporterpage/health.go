@@ -9,6 +9,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvidia"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
@@ -23,16 +24,16 @@ type Unjudged struct {
 }
 
 // optional are fields that not every exporter knows, or prints for the right GPU.
-var optional = []devicetable.ID{dcgm.RecoveryAction, dcgm.FabricHealth, dcgm.P2PStatus}
+var optional = []devicetable.ID{nvidia.RecoveryAction, nvidia.FabricHealth, nvidia.P2PStatus}
 
 // younger are fields that the shipped list of fields has, and that exporters before 4.4.1
 // do not know.
-var younger = []devicetable.ID{dcgm.SRAMExceeded}
+var younger = []devicetable.ID{nvidia.SRAMExceeded}
 
 // decides are the fields of metrics of which not each series decides about health.
 var decides = map[string][]devicetable.ID{
-	names.HwErrors.Name:        {dcgm.ECCDBEVolatile},
-	names.GPURemappedRows.Name: {dcgm.RemappedUncorr},
+	names.HwErrors.Name:        {nvidia.ECCDBEVolatile},
+	names.GPURemappedRows.Name: {nvidia.RemappedUncorr},
 }
 
 // fieldsOf are the fields of which one gives a metric.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvidia"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 )
 
@@ -60,41 +61,41 @@ func flags() (all []need) {
 
 // listed are those with fields that do not follow from a metric.
 var listed = []need{
-	one("card utilization", dcgm.GPUUtil, dcgm.GREngineActive),
-	one("card memory used", dcgm.FBUsed),
-	{"card memory total", [][]devicetable.ID{{dcgm.FBTotal, dcgm.FBFree}, {dcgm.FBTotal, dcgm.FBUsed}}},
-	one("card tensor", dcgm.PipeTensorActive),
-	one("card SM", dcgm.SMActive),
-	one("card DRAM", dcgm.DRAMActive),
-	one("card FP16", dcgm.PipeFP16Active),
-	one("card FP32", dcgm.PipeFP32Active),
-	one("card power", dcgm.PowerUsage),
-	one("event gpu.xid", dcgm.XIDLast, dcgm.XIDTotal),
-	one("event gpu.ecc.uncorrected", dcgm.ECCDBEVolatile),
-	one("event gpu.row_remap.failure", dcgm.RowRemapFailure),
-	one("event gpu.throttle", dcgm.ThrottleReasons, dcgm.ClockEventsCount, dcgm.ClockEventsTotal),
-	one("event gpu.temperature", dcgm.GPUTemp),
-	{"event gpu.memory.pressure", [][]devicetable.ID{{dcgm.FBUsed}, {dcgm.FBTotal, dcgm.FBFree}}},
-	one("event gpu.exporter.down (frozen)", dcgm.Energy, dcgm.EnergyJoules),
+	one("card utilization", nvidia.GPUUtil, nvidia.GREngineActive),
+	one("card memory used", nvidia.FBUsed),
+	{"card memory total", [][]devicetable.ID{{nvidia.FBTotal, nvidia.FBFree}, {nvidia.FBTotal, nvidia.FBUsed}}},
+	one("card tensor", nvidia.PipeTensorActive),
+	one("card SM", nvidia.SMActive),
+	one("card DRAM", nvidia.DRAMActive),
+	one("card FP16", nvidia.PipeFP16Active),
+	one("card FP32", nvidia.PipeFP32Active),
+	one("card power", nvidia.PowerUsage),
+	one("event gpu.xid", nvidia.XIDLast, nvidia.XIDTotal),
+	one("event gpu.ecc.uncorrected", nvidia.ECCDBEVolatile),
+	one("event gpu.row_remap.failure", nvidia.RowRemapFailure),
+	one("event gpu.throttle", nvidia.ThrottleReasons, nvidia.ClockEventsCount, nvidia.ClockEventsTotal),
+	one("event gpu.temperature", nvidia.GPUTemp),
+	{"event gpu.memory.pressure", [][]devicetable.ID{{nvidia.FBUsed}, {nvidia.FBTotal, nvidia.FBFree}}},
+	one("event gpu.exporter.down (frozen)", nvidia.Energy, nvidia.EnergyJoules),
 }
 
 // lines are the rest of a field's line in a counters file: type and help.
 var lines = map[devicetable.ID]string{
-	dcgm.GPUUtil:          "gauge, GPU utilization (in %).",
-	dcgm.FBUsed:           "gauge, Framebuffer memory used (in MiB).",
-	dcgm.FBTotal:          "gauge, Framebuffer memory total (in MiB).",
-	dcgm.PipeTensorActive: "gauge, Ratio of cycles in which the tensor pipe is active.",
-	dcgm.SMActive:         "gauge, Ratio of cycles in which an SM has a warp assigned.",
-	dcgm.DRAMActive:       "gauge, Ratio of cycles in which device memory is read or written.",
-	dcgm.PipeFP16Active:   "gauge, Ratio of cycles in which the FP16 pipe is active.",
-	dcgm.PipeFP32Active:   "gauge, Ratio of cycles in which the FP32 pipe is active.",
-	dcgm.PowerUsage:       "gauge, Power draw (in W).",
-	dcgm.XIDLast:          "gauge, Last XID error.",
-	dcgm.ECCDBEVolatile:   "counter, Double-bit ECC errors since the driver was loaded.",
-	dcgm.RowRemapFailure:  "gauge, Whether remapping a row of memory failed.",
-	dcgm.ThrottleReasons:  "gauge, Reasons why clocks are held down (bit mask).",
-	dcgm.GPUTemp:          "gauge, GPU temperature (in C).",
-	dcgm.Energy:           "counter, Energy since the driver was loaded (in mJ).",
+	nvidia.GPUUtil:          "gauge, GPU utilization (in %).",
+	nvidia.FBUsed:           "gauge, Framebuffer memory used (in MiB).",
+	nvidia.FBTotal:          "gauge, Framebuffer memory total (in MiB).",
+	nvidia.PipeTensorActive: "gauge, Ratio of cycles in which the tensor pipe is active.",
+	nvidia.SMActive:         "gauge, Ratio of cycles in which an SM has a warp assigned.",
+	nvidia.DRAMActive:       "gauge, Ratio of cycles in which device memory is read or written.",
+	nvidia.PipeFP16Active:   "gauge, Ratio of cycles in which the FP16 pipe is active.",
+	nvidia.PipeFP32Active:   "gauge, Ratio of cycles in which the FP32 pipe is active.",
+	nvidia.PowerUsage:       "gauge, Power draw (in W).",
+	nvidia.XIDLast:          "gauge, Last XID error.",
+	nvidia.ECCDBEVolatile:   "counter, Double-bit ECC errors since the driver was loaded.",
+	nvidia.RowRemapFailure:  "gauge, Whether remapping a row of memory failed.",
+	nvidia.ThrottleReasons:  "gauge, Reasons why clocks are held down (bit mask).",
+	nvidia.GPUTemp:          "gauge, GPU temperature (in C).",
+	nvidia.Energy:           "counter, Energy since the driver was loaded (in mJ).",
 }
 
 // lineOf is the rest of a field's line, by its metric where lines has none. A comma would
@@ -128,8 +129,8 @@ func lineOf(id devicetable.ID) string {
 // QuietXID is whether the page has no XID and that has no meaning: from 4.x on the
 // exporter prints none before the first.
 func (p *Page) QuietXID() bool {
-	_, last := p.seen[dcgm.XIDLast]
-	_, counted := p.seen[dcgm.XIDTotal]
+	_, last := p.seen[nvidia.XIDLast]
+	_, counted := p.seen[nvidia.XIDTotal]
 	return p.pci && !last && !counted
 }
 
@@ -141,7 +142,7 @@ func (p *Page) Lacks(tag string) []Lack {
 	var lacks []Lack
 	for _, n := range needs {
 		for _, group := range n.of {
-			if group[0] == dcgm.XIDLast && p.QuietXID() {
+			if group[0] == nvidia.XIDLast && p.QuietXID() {
 				continue
 			}
 			if slices.ContainsFunc(group, func(id devicetable.ID) bool { return p.seen[id] }) {
@@ -172,7 +173,7 @@ func (p *Page) lacking(lacks []Lack, what string, id devicetable.ID, blank bool,
 	l := Lack{For: []string{what}, Field: name, Blank: blank}
 	switch {
 	case blank:
-	case id == dcgm.ThrottleReasons && p.major(tag) == 0:
+	case id == nvidia.ThrottleReasons && p.major(tag) == 0:
 		rest := ", " + lines[id]
 		l.Line = "# dcgm-exporter 4.x: " + clocksEventReasons + rest + "\n# dcgm-exporter 3.x and older: " + dcgm.Table.Fields[id].Name + rest
 	default:
@@ -181,7 +182,7 @@ func (p *Page) lacking(lacks []Lack, what string, id devicetable.ID, blank bool,
 	return append(lacks, l)
 }
 
-// clocksEventReasons is the name of dcgm.ThrottleReasons since DCGM 4.0. Of
+// clocksEventReasons is the name of nvidia.ThrottleReasons since DCGM 4.0. Of
 // those before it is not known, and of some since then the old one is not.
 const clocksEventReasons = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"
 
@@ -189,7 +190,7 @@ const clocksEventReasons = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"
 // names of its own.
 func (p *Page) spelling(id devicetable.ID, tag string) string {
 	f := &dcgm.Table.Fields[id]
-	if id == dcgm.ThrottleReasons {
+	if id == nvidia.ThrottleReasons {
 		if _, there := p.seen[id]; there && p.clocks || !there && p.major(tag) != 3 {
 			return clocksEventReasons
 		}

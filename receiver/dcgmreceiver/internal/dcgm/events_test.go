@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvidia"
 )
 
 // active lists the reasons that hold the clocks down, and fails unless every
@@ -28,7 +29,7 @@ func active(t *testing.T, r devicemap.Result) []string {
 			on = append(on, strings.TrimPrefix(reason, "gpu.throttle.active{gpu.throttle.reason="))
 		}
 	}
-	assert.GreaterOrEqual(t, len(lines), len(clockEvents))
+	assert.GreaterOrEqual(t, len(lines), len(nvidia.ClockEvents))
 	return on
 }
 
@@ -44,7 +45,7 @@ func TestThrottle(t *testing.T) {
 		"nothing":                  {[]string{mask(0)}, []string{}},
 		"idle":                     {[]string{mask(1)}, []string{"gpu_idle"}},
 		"thermal":                  {[]string{mask(0x48)}, []string{"hw_slowdown", "hw_thermal"}},
-		"all":                      {[]string{mask(0x1ff)}, slices.Sorted(slices.Values(clockEvents[:]))},
+		"all":                      {[]string{mask(0x1ff)}, slices.Sorted(slices.Values(nvidia.ClockEvents[:]))},
 		"bits that nobody knows":   {[]string{mask(0x604)}, []string{"power_cap"}},
 		"the mask is exact":        {[]string{mask(0), count("power_cap", 3)}, []string{}},
 		"a count in the window":    {[]string{count("power_cap", 3), count("sync_boost", 0)}, []string{"power_cap"}},

@@ -5,6 +5,7 @@ package dcgm
 
 import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvidia"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 )
 
@@ -24,7 +25,7 @@ var Exporter = fetch.Exporter{
 	OverLimits: map[devicemap.Over]string{
 		devicemap.OverUnmapped: "take families out by scrape::metric_relabel_configs or in the exporter's counters file, or set unmapped: drop",
 		devicemap.OverOwners:   impossible,
-		OverXIDCodes:           impossible,
+		nvidia.OverXIDCodes:    impossible,
 	},
 	Over: "scrape the exporter of each node by itself, not one page of many nodes (a federated one), or take families out in the exporter's counters file",
 }

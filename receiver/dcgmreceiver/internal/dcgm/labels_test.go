@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvidia"
 )
 
 // TestResource has one row a spelling: the labels of a row and the resource that
@@ -186,19 +187,19 @@ func TestLimits(t *testing.T) {
 	})
 	t.Run("XID codes", func(t *testing.T) {
 		var page []string
-		for i := range maxXIDCodes + 5 {
+		for i := range nvidia.MaxXIDCodes + 5 {
 			page = append(page, onGPU("DCGM_EXP_XID_ERRORS_TOTAL", 1, fmt.Sprintf(`xid="%d"`, i)))
 		}
 		r := mapOnce(t, otel, page...)
-		assert.Len(t, only(r, "gpu.xid.errors"), maxXIDCodes)
+		assert.Len(t, only(r, "gpu.xid.errors"), nvidia.MaxXIDCodes)
 		assert.Equal(t, map[string]int{"limit": 5}, refused(r))
-		assert.Equal(t, OverXIDCodes, r.Over)
+		assert.Equal(t, nvidia.OverXIDCodes, r.Over)
 
 		e := newExporter(t, otel)
-		for i := range maxXIDCodes + 6 {
+		for i := range nvidia.MaxXIDCodes + 6 {
 			r = e.scrape(onGPU("DCGM_FI_DEV_XID_ERRORS", i+1))
 		}
-		assert.Len(t, only(r, "gpu.xid.errors"), maxXIDCodes)
+		assert.Len(t, only(r, "gpu.xid.errors"), nvidia.MaxXIDCodes)
 		assert.Equal(t, map[string]int{"limit": 1}, refused(r), "on the last page")
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvidia"
 )
 
 // TestEverySpelling puts each field alone on a page, under each of its names and
@@ -26,7 +27,7 @@ func TestEverySpelling(t *testing.T) {
 		}
 		want := points(mapOnce(t, otel, onGPU(f.Name, 2)), "GPU-0")
 		switch devicetable.ID(id) {
-		case FBFree: // gives a limit together with others
+		case nvidia.FBFree: // gives a limit together with others
 			assert.Empty(t, want)
 		default:
 			assert.NotEmpty(t, want, f.Name)

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package dcgm is what dcgm-exporter prints, as data for the machinery that all vendors'
-// receivers share: the table of DCGM fields (fields.go, series.go, derived.go), DCGM's
-// values for no value, the labels, and what takes more than one field (events.go).
+// receivers share: the table of DCGM fields (fields.go), DCGM's values for no value, and the
+// labels. What the fields become is in internal/nvidia.
 package dcgm
 
 import (
@@ -15,10 +15,11 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvidia"
 )
 
 // Table is the table of DCGM fields.
-var Table = devicetable.New(devicetable.Table{Fields: fields, Series: series, Derived: derived})
+var Table = devicetable.New(devicetable.Table{Fields: fields, Series: nvidia.Series, Derived: nvidia.Derived})
 
 // Vendor is NVIDIA's dcgm-exporter.
 var Vendor = devicemap.Vendor{
@@ -27,13 +28,13 @@ var Vendor = devicemap.Vendor{
 
 	Table: Table,
 	Memory: devicemap.Memory{
-		Used: []devicetable.ID{FBUsed}, Total: []devicetable.ID{FBTotal},
-		Free: []devicetable.ID{FBFree}, Reserved: []devicetable.ID{FBReserved},
+		Used: []devicetable.ID{nvidia.FBUsed}, Total: []devicetable.ID{nvidia.FBTotal},
+		Free: []devicetable.ID{nvidia.FBFree}, Reserved: []devicetable.ID{nvidia.FBReserved},
 	},
-	Shares: &devicemap.Shares{Memory: FBUsed, Utilization: GPUUtil},
+	Shares: &devicemap.Shares{Memory: nvidia.FBUsed, Utilization: nvidia.GPUUtil},
 	Moving: devicemap.Moving{
-		Energy: []devicetable.ID{EnergyJoules, Energy},
-		Clocks: []devicetable.ID{SMClock, MemClock, VideoClock, SMClockHertz, MemClockHertz, VideoClockHertz},
+		Energy: []devicetable.ID{nvidia.EnergyJoules, nvidia.Energy},
+		Clocks: []devicetable.ID{nvidia.SMClock, nvidia.MemClock, nvidia.VideoClock, nvidia.SMClockHertz, nvidia.MemClockHertz, nvidia.VideoClockHertz},
 	},
 	Absent:   sentinel,
 	Unmapped: unmapped,
@@ -55,7 +56,7 @@ var Vendor = devicemap.Vendor{
 		"dra_mig_device_uuid":           devicemap.PartUUID,
 	},
 	PodLabel: unprefixedPodLabel,
-	Derive:   func() devicemap.Derivation { return &events{} },
+	Derive:   nvidia.Derive(nil),
 }
 
 // identify finds the GPU, and the GPU instance in MIG mode.

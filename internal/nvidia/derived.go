@@ -1,15 +1,15 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dcgm
+package nvidia
 
 import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// derived are all metrics of a device that are not in series.
-var derived = []devicetable.Derived{
+// Derived are all metrics of a device that are not in Series.
+var Derived = []devicetable.Derived{
 	{
 		Metric: &names.GPUMemoryUsage, From: []devicetable.ID{FBUsed},
 		Rule: "The field; for a GPU in MIG mode without a row of its own the sum over its instances, if all of them report it.",

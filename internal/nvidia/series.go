@@ -1,15 +1,15 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dcgm
+package nvidia
 
 import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// series are the metrics that take their values from one field each.
-var series = []devicetable.Series{
+// Series are the metrics that take their values from one quantity each.
+var Series = []devicetable.Series{
 	{Metric: &names.GPUUtilization, Key: names.HwGPUTask, Value: "general", From: []devicetable.ID{GPUUtil, GREngineActive}},
 	{Metric: &names.GPUUtilization, Key: names.HwGPUTask, Value: "encoder", From: []devicetable.ID{EncUtil}},
 	{Metric: &names.GPUUtilization, Key: names.HwGPUTask, Value: "decoder", From: []devicetable.ID{DecUtil}},
