@@ -66,9 +66,9 @@ func (b *board) run(idle func()) {
 
 // read answers a request.
 func (b *board) read(request *nvmlproto.Request) *nvmlproto.Board {
-	if r := b.open(); r != success {
+	if r := b.open(); r != nvmlproto.Success {
 		return &nvmlproto.Board{
-			ID: request.ID, Thread: b.thread, Return: r, Error: b.caller.ErrorString(r), Lost: lost(r),
+			ID: request.ID, Thread: b.thread, Return: r, Error: b.caller.ErrorString(r), Lost: nvmlproto.Lost(r),
 		}
 	}
 	b.gpm.begin()
@@ -96,7 +96,7 @@ func (b *board) read(request *nvmlproto.Request) *nvmlproto.Board {
 	}
 	b.profile(request, &frame, instances, todo)
 	b.processes(request, &frame)
-	if b.announce.lost || slices.ContainsFunc(frame.Values, func(v nvmlproto.Value) bool { return lost(v.Return) }) {
+	if b.announce.lost || slices.ContainsFunc(frame.Values, func(v nvmlproto.Value) bool { return nvmlproto.Lost(v.Return) }) {
 		b.handle = 0
 		b.events.stop()
 		return &nvmlproto.Board{ID: request.ID, Thread: b.thread, UUID: b.known.UUID, Lost: true}
@@ -111,7 +111,7 @@ func (b *board) over() bool { return b.announce.lost || b.stopping() }
 // open gets the board's handle and identity, once.
 func (b *board) open() int {
 	if b.handle != 0 {
-		return success
+		return nvmlproto.Success
 	}
 	var d Device
 	var r int
@@ -122,18 +122,18 @@ func (b *board) open() int {
 	case deviceid.IsPCI(b.thread):
 		d, r = b.caller.ByPCI(b.thread)
 	default:
-		r = invalidArgument
+		r = nvmlproto.InvalidArgument
 	}
-	if r != success {
+	if r != nvmlproto.Success {
 		return r
 	}
 	known := nvmlproto.Board{Thread: b.thread}
-	if r = b.caller.Identify(d, &known); r != success {
+	if r = b.caller.Identify(d, &known); r != nvmlproto.Success {
 		return r
 	}
 	b.gpm.forget()
 	b.handle, b.known, b.fresh, b.links, b.mode = d, known, true, linksUnknown, nvmlproto.MIG{}
-	return success
+	return nvmlproto.Success
 }
 
 // instances reads the list of GPU instances.
@@ -144,7 +144,7 @@ func (b *board) instances(frame *nvmlproto.Board) []Instance {
 	}
 	instances, refused, r := b.caller.Instances(b.handle)
 	frame.Refused = append(frame.Refused, refused...)
-	if r != success {
+	if r != nvmlproto.Success {
 		return nil
 	}
 	if extra := len(instances) - nvmlproto.MaxInstances; extra > 0 {

@@ -83,19 +83,6 @@ type Caller interface {
 	FreeSet(s Set)
 }
 
-// Return codes that serve acts on. What the others mean is the receiver's.
-const (
-	success         = 0
-	invalidArgument = 2
-	notSupported    = 3
-	noFunction      = 13
-	otherVersion    = 25
-	deprecated      = 26
-	timedOut        = 10
-	gpuLost         = 15
-	gpuNotFound     = 28
-)
-
 // Types of events.
 const (
 	eventXID = 0x8
@@ -104,16 +91,3 @@ const (
 
 // wholeBoard is the GPU instance of an event that is none's.
 const wholeBoard = 1<<32 - 1
-
-// lost is whether a board that answers so is gone.
-func lost(returned int) bool { return returned == gpuLost || returned == gpuNotFound }
-
-// unavailable is whether asking again has no use until the driver changes.
-func unavailable(returned int) bool {
-	switch returned {
-	case notSupported, noFunction, otherVersion, deprecated:
-		return true
-	default:
-		return false
-	}
-}

@@ -103,11 +103,11 @@ func (w *waiter) run() {
 		if w.ending() {
 			return
 		}
-		if unavailable(r) {
-			r = notSupported
+		if nvmlproto.Unavailable(r) {
+			r = nvmlproto.NotSupported
 		}
 		w.write(nvmlproto.Event{Return: r})
-		if lost(r) || r == notSupported {
+		if nvmlproto.Lost(r) || r == nvmlproto.NotSupported {
 			return
 		}
 		if alive {
@@ -126,41 +126,41 @@ func (w *waiter) run() {
 // whether waiting worked until then.
 func (w *waiter) wait(caller Caller) (r int, alive bool) {
 	supported, r := caller.EventTypes(w.device)
-	if r != success {
+	if r != nvmlproto.Success {
 		return r, false
 	}
 	types := w.types & supported
 	if types == 0 {
-		return notSupported, false
+		return nvmlproto.NotSupported, false
 	}
 	set, r := caller.NewSet()
-	if r != success {
+	if r != nvmlproto.Success {
 		return r, false
 	}
 	defer caller.FreeSet(set)
-	if r = caller.Register(w.device, types, set); r != success {
+	if r = caller.Register(w.device, types, set); r != nvmlproto.Success {
 		return r, false
 	}
 	ready := nvmlproto.Event{Ready: true}
 	if types&w.types&eventXID == 0 && w.types&eventXID != 0 {
-		ready = nvmlproto.Event{Return: notSupported} // changes of MIG alone
+		ready = nvmlproto.Event{Return: nvmlproto.NotSupported} // changes of MIG alone
 	}
 	w.write(ready)
 	for !w.ending() {
 		event, r := caller.Wait(set, waitFor)
 		switch r {
-		case success:
+		case nvmlproto.Success:
 			alive = true
-			if r = w.drain(caller, set, event); r != timedOut {
+			if r = w.drain(caller, set, event); r != nvmlproto.Timeout {
 				return r, alive
 			}
-		case timedOut:
+		case nvmlproto.Timeout:
 			alive = true
 		default:
 			return r, alive
 		}
 	}
-	return success, alive
+	return nvmlproto.Success, alive
 }
 
 // drain reports an event and those that wait behind it: each code once with its number, so
@@ -168,15 +168,15 @@ func (w *waiter) wait(caller Caller) (r int, alive bool) {
 func (w *waiter) drain(caller Caller, set Set, event Event) int {
 	report := nvmlproto.Event{}
 	since := time.Now()
-	r := success
-	for r == success {
+	r := nvmlproto.Success
+	for r == nvmlproto.Success {
 		w.add(&report, event)
 		if len(report.XID) >= codesInEvent || time.Since(since) >= waitFor {
 			w.write(report)
 			report, since = nvmlproto.Event{}, time.Now()
 		}
 		if w.ending() {
-			r = timedOut
+			r = nvmlproto.Timeout
 			break
 		}
 		event, r = caller.Wait(set, 0)

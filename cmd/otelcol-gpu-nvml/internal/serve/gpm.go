@@ -4,6 +4,7 @@
 package serve
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
@@ -21,26 +22,31 @@ const (
 // a while only, and then go on without GPM.
 type turns struct {
 	token chan struct{}
-	wait  time.Duration
+	taken atomic.Int64 // when, in nanoseconds since the start of the turns
+	start time.Time
 }
 
-func newTurns() *turns { return &turns{token: make(chan struct{}, 1), wait: 2 * time.Second} }
+// longestTurn is how long others wait for a call of GPM.
+const longestTurn = 2 * time.Second
+
+func newTurns() *turns { return &turns{token: make(chan struct{}, 1), start: time.Now()} }
 
 // take waits for the turn, and is false if it does not come.
-func (t *turns) take(wait time.Duration) bool {
+func (t *turns) take() bool {
 	select {
 	case t.token <- struct{}{}:
-		return true
 	default:
+		held := time.Since(t.start) - time.Duration(t.taken.Load())
+		timer := time.NewTimer(longestTurn - held)
+		defer timer.Stop()
+		select {
+		case t.token <- struct{}{}:
+		case <-timer.C:
+			return false
+		}
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case t.token <- struct{}{}:
-		return true
-	case <-timer.C:
-		return false
-	}
+	t.taken.Store(int64(time.Since(t.start)))
+	return true
 }
 
 func (t *turns) give() { <-t.token }
@@ -59,8 +65,7 @@ type gpm struct {
 	caller   Caller
 	announce *announcer
 	windows  map[int]*window // by GPU instance, whole for the board
-	waiting  bool            // the turn did not come the last time
-	missed   bool            // nor during this scrape
+	missed   bool            // the turn did not come during this scrape
 	asked    bool            // support is known
 	support  bool
 	refused  int // what asking for support returned, if it may be asked again
@@ -74,7 +79,7 @@ func (g *gpm) begin() { g.missed = false }
 
 // forget is called for another handle of the board: windows of the old one say nothing.
 func (g *gpm) forget() {
-	g.asked, g.support, g.refused = false, false, success
+	g.asked, g.support, g.refused = false, false, nvmlproto.Success
 	for _, w := range g.windows {
 		w.since = time.Time{}
 	}
@@ -88,31 +93,26 @@ func (g *gpm) supported(d Device) bool {
 	g.call(func() {
 		var r int
 		g.support, r = g.caller.GPMSupport(d)
-		g.asked, g.refused = r == success, r
-		if unavailable(r) {
-			g.asked, g.refused = true, success
+		g.asked, g.refused = r == nvmlproto.Success, r
+		if nvmlproto.Unavailable(r) {
+			g.asked, g.refused = true, nvmlproto.Success
 		}
 	})
 	return g.support
 }
 
 // call makes a call of GPM in its turn. It is false if the turn did not come: then, no
-// other call of the scrape waits for it, and the next scrape looks only whether it is free.
+// other call of the scrape waits for it.
 func (g *gpm) call(f func()) bool {
 	if g.missed {
 		return false
 	}
 	g.announce.flush() // the last call must not seem to last while this one waits
-	wait := g.turns.wait
-	if g.waiting {
-		wait = 0
-	}
-	if !g.turns.take(wait) {
-		g.missed, g.waiting = true, true
+	if !g.turns.take() {
+		g.missed = true
 		return false
 	}
 	defer g.turns.give()
-	g.waiting = false
 	f()
 	return true
 }
@@ -137,7 +137,7 @@ func (g *gpm) read(d Device, gi int, layout string, longest time.Duration, readi
 	}) {
 		return nil
 	}
-	if r != success {
+	if r != nvmlproto.Success {
 		return returned(readings, r)
 	}
 	age := now.Sub(w.since)
@@ -149,7 +149,7 @@ func (g *gpm) read(d Device, gi int, layout string, longest time.Duration, readi
 		if !g.call(func() { values, r = g.caller.Metrics(w.from, w.to, readings) }) {
 			return nil // the window goes on
 		}
-		if r != success {
+		if r != nvmlproto.Success {
 			values = returned(readings, r)
 		}
 	}
@@ -164,19 +164,19 @@ func (g *gpm) window(gi int, layout string) (*window, int) {
 		if w.layout != layout {
 			w.layout, w.since = layout, time.Time{}
 		}
-		return w, success
+		return w, nvmlproto.Success
 	}
 	w := &window{layout: layout}
-	r := success
-	if !g.call(func() { w.from, r = g.caller.NewSample() }) || r != success {
+	r := nvmlproto.Success
+	if !g.call(func() { w.from, r = g.caller.NewSample() }) || r != nvmlproto.Success {
 		return nil, r
 	}
-	if !g.call(func() { w.to, r = g.caller.NewSample() }) || r != success {
+	if !g.call(func() { w.to, r = g.caller.NewSample() }) || r != nvmlproto.Success {
 		g.call(func() { g.caller.FreeSample(w.from) })
 		return nil, r
 	}
 	g.windows[gi] = w
-	return w, success
+	return w, nvmlproto.Success
 }
 
 // keep frees the windows of instances that are gone.
@@ -193,7 +193,7 @@ func (g *gpm) keep(has func(gi int) bool) {
 
 // returned is the same return for all readings, which is none for success.
 func returned(readings []nvmlproto.Reading, r int) []nvmlproto.Value {
-	if r == success {
+	if r == nvmlproto.Success {
 		return nil
 	}
 	values := make([]nvmlproto.Value, 0, len(readings))

@@ -26,7 +26,7 @@ type Report struct {
 
 // Answered is whether the library is there and initialised, and every call returned.
 func (r *Report) Answered() bool {
-	return len(r.System.Missing) == 0 && r.System.Return == success && len(r.Late) == 0
+	return len(r.System.Missing) == 0 && r.System.Return == nvmlproto.Success && len(r.Late) == 0
 }
 
 // betweenScrapes is the window of GPM in a report.

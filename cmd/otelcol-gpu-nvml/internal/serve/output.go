@@ -59,7 +59,7 @@ func (a *announcer) Begin(call string) {
 }
 
 func (a *announcer) End(call string, returned int, took time.Duration) {
-	a.lost = a.lost || lost(returned)
+	a.lost = a.lost || nvmlproto.Lost(returned)
 	a.pending = nvmlproto.AppendEnd(a.pending, nvmlproto.Call{
 		Thread: a.thread, Name: call, Return: returned, Micros: float64(took.Nanoseconds()) / 1000,
 	})

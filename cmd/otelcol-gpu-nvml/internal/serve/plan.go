@@ -99,7 +99,7 @@ func linksOf(r *nvmlproto.Reading) links {
 // answering is which readings of NVLink's bytes are among the values.
 func answering(values []nvmlproto.Value) links {
 	for _, v := range values {
-		if of := linksOf(&nvmlproto.Reading{Name: v.Name}); of != linksUnknown && v.Return == success {
+		if of := linksOf(&nvmlproto.Reading{Name: v.Name}); of != linksUnknown && v.Return == nvmlproto.Success {
 			return of
 		}
 	}

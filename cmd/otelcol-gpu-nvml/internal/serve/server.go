@@ -118,6 +118,10 @@ func (s *Server) run() {
 func (s *Server) answer(request *nvmlproto.Request) {
 	if !s.ready {
 		s.start()
+		select {
+		case request = <-s.requests: // came while the library was initialised
+		default:
+		}
 	}
 	answer := s.system
 	answer.ID, answer.Missing, answer.Answering = request.ID, s.tried, []string{}
@@ -145,7 +149,7 @@ func (s *Server) start() {
 		s.caller = s.library.Caller(&s.announce)
 	}
 	s.system.Error = ""
-	if s.system.Return = s.caller.Init(); s.system.Return != success {
+	if s.system.Return = s.caller.Init(); s.system.Return != nvmlproto.Success {
 		s.system.Error = s.caller.ErrorString(s.system.Return)
 		return
 	}
