@@ -48,7 +48,12 @@ func oldNVLink(m *Model) bool { return m.NVLinks > 0 && !m.NVLink5 }
 func newNVLink(m *Model) bool { return m.NVLink5 }
 func rowRemap(m *Model) bool  { return m.RowRemap }
 func pageRetire(m *Model) bool {
-	return !m.RowRemap
+	return m.ECC && !m.RowRemap
+}
+
+// withECC is for fields that a board without ECC does not have.
+func withECC(f func(*reading) float64) func(*reading) (float64, bool) {
+	return func(r *reading) (float64, bool) { return f(r), r.board.model.ECC }
 }
 
 func hasFabric(m *Model) bool { return m.NVLinks >= 18 }
@@ -125,11 +130,11 @@ var fields = []field{
 	{92, "DCGM_FI_DEV_BAR1_USED", "gauge", "BAR1 memory used (in MiB).", false, true, always(func(*reading) float64 { return 2 })},
 	{93, "DCGM_FI_DEV_BAR1_FREE", "gauge", "BAR1 memory free (in MiB).", false, true, constant(func(m *Model) float64 { return float64(m.BAR1MiB - 2) })},
 
-	{300, "DCGM_FI_DEV_ECC_CURRENT", "gauge", "Whether ECC is on.", false, true, always(func(*reading) float64 { return 1 })},
-	{310, "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "counter", "Total number of single-bit volatile ECC errors.", false, true, always(func(r *reading) float64 { return float64(r.corrected) })},
-	{311, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "counter", "Total number of double-bit volatile ECC errors.", false, true, always(func(r *reading) float64 { return float64(r.ecc) })},
-	{312, "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", "counter", "Total number of single-bit persistent ECC errors.", false, true, always(func(r *reading) float64 { return float64(r.correctedEver) })},
-	{313, "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", "counter", "Total number of double-bit persistent ECC errors.", false, true, always(func(r *reading) float64 { return float64(r.eccEver) })},
+	{300, "DCGM_FI_DEV_ECC_CURRENT", "gauge", "Whether ECC is on.", false, true, withECC(func(*reading) float64 { return 1 })},
+	{310, "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "counter", "Total number of single-bit volatile ECC errors.", false, true, withECC(func(r *reading) float64 { return float64(r.corrected) })},
+	{311, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "counter", "Total number of double-bit volatile ECC errors.", false, true, withECC(func(r *reading) float64 { return float64(r.ecc) })},
+	{312, "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", "counter", "Total number of single-bit persistent ECC errors.", false, true, withECC(func(r *reading) float64 { return float64(r.correctedEver) })},
+	{313, "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", "counter", "Total number of double-bit persistent ECC errors.", false, true, withECC(func(r *reading) float64 { return float64(r.eccEver) })},
 	{390, "DCGM_FI_DEV_RETIRED_SBE", "counter", "Total number of retired pages due to single-bit errors.", false, true, when(pageRetire, func(r *reading) float64 { return float64(r.correctedPages) })},
 	{391, "DCGM_FI_DEV_RETIRED_DBE", "counter", "Total number of retired pages due to double-bit errors.", false, true, when(pageRetire, func(r *reading) float64 { return float64(r.uncorrectedPages) })},
 	{392, "DCGM_FI_DEV_RETIRED_PENDING", "counter", "Total number of pages pending retirement.", false, true, when(pageRetire, func(r *reading) float64 { return flag(r.remapPending) })},

@@ -48,6 +48,7 @@ var models = []Model{
 	{Key: "H100", Name: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, ReservedMiB: 551, TDPWatts: 700, IdleWatts: 67, MinWatts: 200, SMClock: 1980, SMIdle: 345, MemClock: 2619, MemIdle: 2619, VideoClock: 1545, BAR1MiB: 131072, HBM: true, NVLinkGBps: 450, NVLinks: 18, RowRemap: true, PCIeGen: 5, PCIeGBps: 63, ECC: true, migGB: [4]int{10, 20, 40, 80}},
 	{Key: "H200", Name: "NVIDIA H200", MemoryMiB: 143771, ReservedMiB: 614, TDPWatts: 700, IdleWatts: 76, MinWatts: 200, SMClock: 1980, SMIdle: 345, MemClock: 3201, MemIdle: 3201, VideoClock: 1545, BAR1MiB: 262144, HBM: true, NVLinkGBps: 450, NVLinks: 18, RowRemap: true, PCIeGen: 5, PCIeGBps: 63, ECC: true, migGB: [4]int{18, 35, 71, 141}},
 	{Key: "B200", Name: "NVIDIA B200", MemoryMiB: 183359, ReservedMiB: 717, TDPWatts: 1000, IdleWatts: 140, MinWatts: 200, SMClock: 1965, SMIdle: 120, MemClock: 3996, MemIdle: 3996, VideoClock: 1500, BAR1MiB: 262144, HBM: true, NVLinkGBps: 900, NVLinks: 18, NVLink5: true, RowRemap: true, PCIeGen: 5, PCIeGBps: 63, ECC: true, migGB: [4]int{23, 45, 90, 180}},
+	{Key: "RTX4090", Name: "NVIDIA GeForce RTX 4090", MemoryMiB: 24564, ReservedMiB: 340, TDPWatts: 450, IdleWatts: 18, MinWatts: 150, SMClock: 2520, SMIdle: 210, MemClock: 10501, MemIdle: 405, VideoClock: 1950, BAR1MiB: 32768, PCIeGen: 4, PCIeGBps: 31.5, Fans: 2},
 }
 
 // Models lists the boards that a configuration can name.

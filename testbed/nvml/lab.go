@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -55,14 +54,12 @@ type Lab struct {
 	Node    string
 	Host    *simnvml.Host
 
-	t       testing.TB
-	folder  string
-	mu      sync.Mutex
-	now     time.Time
-	own     bool // the clock is ours
-	faults  []string
-	allowed []string
-	kmsg    *os.File
+	t      testing.TB
+	folder string
+	mu     sync.Mutex
+	now    time.Time
+	own    bool // the clock is ours
+	faults []string
 }
 
 // Start makes a laboratory that lasts as long as the test. What callers of the library
@@ -95,17 +92,12 @@ func Start(t testing.TB, opts Options) *Lab {
 		require.NoError(t, err)
 	}
 	l.Host = simnvml.New(l.Fleet, l.Node, simnvml.Options{Library: l.folder, Root: l.Root, Driver: driver.Version, Compute: opts.Compute, Attach: opts.Attach})
-	require.NoError(t, os.MkdirAll(filepath.Join(l.Root, "dev"), 0o755))
-	kmsg := filepath.Join(l.Root, "dev", "kmsg")
-	require.NoError(t, syscall.Mkfifo(kmsg, 0o644))
-	var err error
-	l.kmsg, err = os.OpenFile(kmsg, os.O_RDWR|syscall.O_NONBLOCK, 0)
-	require.NoError(t, err)
+	require.NoError(t, l.Host.Kernel())
 	require.NoError(t, os.WriteFile(filepath.Join(l.folder, "trace"), nil, 0o644))
 	l.Write()
 	t.Cleanup(func() {
 		l.Clear()
-		_ = l.kmsg.Close()
+		l.Host.Close()
 		if found := l.Violations(); len(found) > 0 {
 			t.Errorf("what a caller of the library must not do: %q", found)
 		}
@@ -232,18 +224,18 @@ func (l *Lab) Queue(events ...simnvml.Event) {
 	require.NoError(l.t, l.Host.Flush())
 }
 
-// Kernel writes a record of the kernel log.
-func (l *Lab) Kernel(text string) {
+// Kernel writes records of the kernel log.
+func (l *Lab) Kernel(lines ...string) {
 	l.t.Helper()
-	_, err := fmt.Fprintf(l.kmsg, "4,1000,%d,-;%s\n", time.Now().UnixMicro(), text)
-	require.NoError(l.t, err)
+	require.NoError(l.t, l.Host.Kernel(lines...))
 }
 
-// KernelXID writes the line that the driver logs for an XID of a board.
-func (l *Lab) KernelXID(board int, code uint64, rest string) {
+// KernelXID writes the line that the driver logs for an XID of a board, or with gi at
+// least 0 of an instance of it, n times.
+func (l *Lab) KernelXID(board, gi int, code uint64, n int) {
 	l.t.Helper()
-	pci := strings.ToLower(l.Truth()[board].PCIBusID[4:])
-	l.Kernel(fmt.Sprintf("NVRM: Xid (PCI:%s): %d, %s", strings.TrimSuffix(pci, ".0"), code, rest))
+	line := simnvml.KernelXID(l.Truth()[board].PCIBusID, uint32(gi), code)
+	l.Kernel(slices.Repeat([]string{line}, n)...)
 }
 
 // Violations are what callers of the library did and must not.

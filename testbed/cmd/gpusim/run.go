@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/exporters"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/nvml"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/simkubelet"
 )
 
@@ -34,6 +35,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	control := fs.String("control", "127.0.0.1:9481", "`address` of the control port; empty: none")
 	sinkAddr := fs.String("sink", "127.0.0.1:9480", "`address` of the webhook sink; empty: none")
 	kubelets := fs.String("kubelets", "", "`folder` for the kubelets' pod-resources sockets, NODE.sock each; empty: no kubelets")
+	driver := fs.String("nvml", "", "`folder` for what a fake libnvidia-ml.so.1 reads (see testbed/nvml): NODE/lib, and NODE/root with sysfs and /proc; empty: none")
 	seed := fs.Uint64("seed", 0, "seed in place of the configuration's; 0: leave it")
 	faults := fs.Bool("faults", true, "play the scripted faults")
 	vendor := fs.String("vendor", "", "`vendor` of the boards in place of NVIDIA: amd, gaudi or intel")
@@ -107,6 +109,12 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		}
 		defer stop()
 		also = append(also, "control http://"+addr+" (GET /truth, POST /fault)")
+	}
+	if *driver != "" {
+		if err := nvml.Follow(ctx, fleet, *driver); err != nil {
+			return fmt.Errorf("%w (--nvml)", err)
+		}
+		also = append(also, "NVML "+*driver)
 	}
 	if *kubelets != "" {
 		k, err := simkubelet.Start(fleet, *kubelets, time.Now)

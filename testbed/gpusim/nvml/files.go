@@ -13,6 +13,7 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,8 +43,9 @@ type Host struct {
 	events  []Event
 	written int // events that are in the file
 	pids    map[int]string
-	queued  int // XIDs of the fleet that are among the events
-	seen    map[int]int
+	seen    map[int]int // XIDs of a board that are among the events
+	kernel  *os.File    // the kernel log
+	records int
 }
 
 // Event is what an event set gives, N times.
@@ -83,7 +85,9 @@ func (h *Host) Write(at time.Time) error {
 	if err := h.host(boards); err != nil {
 		return err
 	}
-	h.xids(boards)
+	if err := h.xids(boards); err != nil {
+		return err
+	}
 	if err := h.Flush(); err != nil {
 		return err
 	}
@@ -152,9 +156,11 @@ func (h *Host) state(boards []gpusim.DriverBoard, at time.Time, second int64) []
 	return s.Bytes()
 }
 
-// xids queues the XIDs that came since the last call. The first call queues none: they
-// were before anybody listened.
-func (h *Host) xids(boards []gpusim.DriverBoard) {
+// undelivered are XIDs that the driver logs and gives to no event set.
+var undelivered = []int{79, 119, 120}
+
+// xids queues the XIDs that came since the last call, and writes them to the kernel log.
+func (h *Host) xids(boards []gpusim.DriverBoard) error {
 	for i := range boards {
 		all := boards[i].XIDs
 		for _, x := range all[min(h.seen[i], len(all)):] {
@@ -162,10 +168,25 @@ func (h *Host) xids(boards []gpusim.DriverBoard) {
 			if x.Position >= 0 && x.Position < len(boards[i].Instances) {
 				e.GI, e.CI = uint32(boards[i].Instances[x.Position].ID), 0
 			}
-			h.events = append(h.events, e)
+			if !slices.Contains(undelivered, x.Code) {
+				h.events = append(h.events, e)
+			}
+			if err := h.Kernel(KernelXID(boards[i].PCIBusID, e.GI, e.Data)); err != nil {
+				return err
+			}
 		}
 		h.seen[i] = len(all)
 	}
+	return nil
+}
+
+// KernelXID is the line that the driver logs for an XID; gi is 2^32-1 for a whole board's.
+func KernelXID(pci string, gi uint32, code uint64) string {
+	instance := ""
+	if gi != 1<<32-1 {
+		instance = fmt.Sprintf(" GPU-I:%02d", gi)
+	}
+	return fmt.Sprintf("NVRM: Xid (PCI:%s%s): %d, pid='<unknown>', name=<unknown>", strings.ToLower(pci[4:14]), instance, code)
 }
 
 // Queue adds events; Flush or Write brings them to the library.

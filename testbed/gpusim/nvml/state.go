@@ -6,6 +6,7 @@ package nvml
 import (
 	"bytes"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strings"
@@ -68,12 +69,19 @@ func linkRates(b *gpusim.DriverBoard) map[int]float64 {
 
 // arch is NVML's number of a model's architecture.
 func arch(m *gpusim.Model) int {
-	for arch, models := range map[int][]string{6: {"T4"}, 7: {"A100-SXM4-40GB", "A100-SXM4-80GB"}, 8: {"L4", "L40S"}, 9: {"H100", "H200"}, 10: {"B200"}} {
+	for arch, models := range map[int][]string{6: {"T4"}, 8: {"L4", "L40S", "RTX4090"}, 9: {"H100", "H200"}, 10: {"B200"}} {
 		if slices.Contains(models, m.Key) {
 			return arch
 		}
 	}
 	return 7
+}
+
+// serial is a board's number: 13 digits.
+func serial(b *gpusim.DriverBoard) uint64 {
+	sum := fnv.New64a()
+	sum.Write([]byte(b.UUID))
+	return 1320000000000 + sum.Sum64()%1e9
 }
 
 // state collects the text of the file.
@@ -106,7 +114,9 @@ func (s *state) board(b *gpusim.DriverBoard, position int, done *sums) {
 	s.line("minor", b.Minor)
 	s.line("name", m.Name)
 	s.line("uuid", b.UUID)
-	s.line("serial", 1320000000000+int64(b.UUID[4])*1000003+int64(b.UUID[5])*1009+int64(position))
+	if m.ECC { // GeForce has none
+		s.line("serial", serial(b))
+	}
 	s.line("vbios", "96.00.74.00.01")
 	s.line("arch", arch(m))
 	s.line("virtualization", 0)
