@@ -155,14 +155,19 @@ const (
 	ReasonLimit    = "limit"    // over a limit of boards, instances or rows
 	ReasonRepeated = "repeated" // a UUID or a PCI address twice
 	ReasonNumber   = "not_a_number"
-	ReasonBusy     = "busy" // GPM: the call of another board did not return
+	ReasonBusy     = "busy"     // GPM: the call of another board did not return
+	ReasonAllOnes  = "all_ones" // how the library writes that it does not know a number
+	ReasonField    = "field"    // an answer that was not asked for
 )
+
+// MaxProcesses is how many processes of a board a frame has.
+const MaxProcesses = 4096
 
 // Processes are those on a board and its instances.
 type Processes struct {
 	List []Process     `json:"list,omitempty"`
 	Busy []Utilization `json:"busy,omitempty"`
-	// Full is how many the helper left out over MaxProcesses.
+	// Left is how many the helper left out over MaxProcesses.
 	Left int `json:"left,omitempty"`
 }
 

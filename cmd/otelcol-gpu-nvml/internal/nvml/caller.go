@@ -1,0 +1,155 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package nvml
+
+import (
+	"runtime"
+	"time"
+	"unsafe"
+)
+
+const (
+	// memoryWords is how much of a caller's memory a call may write: more than any layout of
+	// today, since a newer library may write more than an older one.
+	memoryWords = 1024
+	// askAgain is how long a call that lacks a right is left out.
+	askAgain = 10 * time.Minute
+)
+
+// Caller makes the calls of one thread, one at a time: the thread that has it must be locked
+// to its goroutine. What a board cannot answer is remembered here, and not asked again.
+type Caller struct {
+	library  *Library
+	announce Announce
+	memory   []uint64 // what the library writes to; no stack, which Go may move
+	devices  map[Device]*known
+}
+
+// known is what is remembered of a device.
+type known struct {
+	answers  map[call]answer
+	identity *identity
+	nvlink   nvlink
+	// refusedLists are the calls whose lists had no known layout. They are not asked for
+	// again, whatever else changes.
+	refusedLists map[string]bool
+	utilization  uint64 // time of the newest sample of processes, in µs
+}
+
+// call is what is remembered separately: a function, with what distinguishes its uses.
+type call struct {
+	name     string
+	argument uint64
+}
+
+// answer is what is remembered of a call.
+type answer struct {
+	variant int    // the newest that is available
+	fixed   Return // not 0: the call is left out, and this is what it returned
+	until   time.Time
+}
+
+// variant is a function that answers a call, newest first.
+type variant struct {
+	symbol string
+	make   func(function string) Return
+}
+
+// device returns what is remembered of a device.
+func (c *Caller) device(d Device) *known {
+	k := c.devices[d]
+	if k == nil {
+		k = &known{answers: map[call]answer{}, refusedLists: map[string]bool{}}
+		c.devices[d] = k
+	}
+	return k
+}
+
+// Forget makes every call for a device again: its MIG mode has changed.
+func (c *Caller) Forget(d Device) {
+	if k := c.devices[d]; k != nil {
+		c.devices[d] = &known{answers: map[call]answer{}, refusedLists: k.refusedLists, nvlink: k.nvlink, utilization: k.utilization}
+	}
+}
+
+// remembered returns what a call returned that is left out this time, and 0 where it is to
+// be made.
+func (c *Caller) remembered(d Device, of call) Return {
+	a := c.device(d).answers[of]
+	if a.fixed != 0 && (a.until.IsZero() || c.library.now().Before(a.until)) {
+		return a.fixed
+	}
+	return Success
+}
+
+// remember keeps what a call returned, where that says something about the next one.
+func (c *Caller) remember(d Device, of call, variant int, r Return) {
+	a := answer{variant: variant}
+	switch {
+	case r.Unavailable():
+		a.fixed = r
+	case r.Refused():
+		a.fixed, a.until = r, c.library.now().Add(askAgain)
+	}
+	c.device(d).answers[of] = a
+}
+
+// ask makes a call by the newest of the functions that answers it for the device, and
+// returns which one that was.
+func (c *Caller) ask(d Device, of call, variants ...variant) (int, Return) {
+	if r := c.remembered(d, of); r != Success {
+		return 0, r
+	}
+	result := FunctionNotFound
+	for i := c.device(d).answers[of].variant; i < len(variants); i++ {
+		r := variants[i].make(variants[i].symbol)
+		if !r.Unavailable() {
+			c.remember(d, of, i, r)
+			return i, r
+		}
+		// That there is no such function says less than what another one returned.
+		if r != FunctionNotFound || result == FunctionNotFound {
+			result = r
+		}
+	}
+	c.remember(d, of, 0, result)
+	return 0, result
+}
+
+// invoke makes a call. label is what it is announced as.
+func (c *Caller) invoke(symbol, label string, arguments ...uintptr) Return {
+	function := c.library.find(symbol)
+	if function == nil {
+		return FunctionNotFound
+	}
+	if c.announce == nil {
+		r := Return(int32(function(arguments...)))
+		runtime.KeepAlive(c)
+		return r
+	}
+	c.announce.Begin(label)
+	began := c.library.now()
+	r := Return(int32(function(arguments...)))
+	runtime.KeepAlive(c)
+	c.announce.End(label, r, float64(c.library.now().Sub(began).Nanoseconds())/1000)
+	return r
+}
+
+// clear empties the first bytes of the memory, and returns its address.
+func (c *Caller) clear(bytes int) uintptr {
+	clear(c.memory[:(bytes+7)/8])
+	return c.at(0)
+}
+
+// at returns the address of a word of the memory, which stays where it is: it is not on a
+// stack.
+func (c *Caller) at(word int) uintptr { return uintptr(unsafe.Pointer(&c.memory[word])) }
+
+// bytes are those of the memory.
+func (c *Caller) bytes() []byte { return bytesOf(c.memory) }
+
+// bytesOf returns the bytes of words.
+func bytesOf(words []uint64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8)
+}

@@ -1,0 +1,105 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package nvml
+
+import (
+	"encoding/binary"
+	"math"
+	"runtime"
+	"unsafe"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
+)
+
+const (
+	gpmVersion = 1
+	// gpmRoom is how many metrics the memory has room for. The header's maximum grew from 98
+	// to 333, and a library may touch as many as its own header has.
+	gpmRoom = 512
+	// nvmlGpmMetricsGet_t: version@0, count@4, samples@8 and @16, and from 24 on the metrics,
+	// 40 bytes each: id@0, return@4, value@8 (float64), and the addresses of three names.
+	gpmHead  = 24
+	gpmEntry = 40
+)
+
+// SampleAlloc allocates a sample.
+func (c *Caller) SampleAlloc() (Sample, Return) {
+	const symbol = "nvmlGpmSampleAlloc"
+	r := c.invoke(symbol, symbol, c.clear(8))
+	return Sample(c.memory[0]), r
+}
+
+// SampleFree frees a sample.
+func (c *Caller) SampleFree(s Sample) Return {
+	const symbol = "nvmlGpmSampleFree"
+	return c.invoke(symbol, symbol, uintptr(s))
+}
+
+// SampleGet takes a sample of a board. GPM calls of all boards must go one at a time.
+func (c *Caller) SampleGet(d Device, s Sample) Return {
+	_, r := c.ask(d, call{name: "nvmlGpmSampleGet"}, variant{"nvmlGpmSampleGet", func(symbol string) Return {
+		return c.invoke(symbol, symbol, uintptr(d), uintptr(s))
+	}})
+	return r
+}
+
+// MigSampleGet takes a sample of a GPU instance of a board.
+func (c *Caller) MigSampleGet(parent Device, gi int, s Sample) Return {
+	_, r := c.ask(parent, call{name: "nvmlGpmMigSampleGet", argument: uint64(gi)}, variant{"nvmlGpmMigSampleGet", func(symbol string) Return {
+		return c.invoke(symbol, symbol, uintptr(parent), uintptr(gi), uintptr(s))
+	}})
+	return r
+}
+
+// Metrics reads the GPM readings among those given of the time between two samples, in one
+// call. A value may be NaN, or beyond its range.
+func (c *Caller) Metrics(first, second Sample, readings []nvmlproto.Reading) ([]nvmlproto.Value, []nvmlproto.Refused, Return) {
+	const symbol = string(nvmlproto.MethodGPM)
+	words := make([]uint64, (gpmHead+gpmRoom*gpmEntry)/8)
+	memory := bytesOf(words)
+	binary.LittleEndian.PutUint64(memory[8:], uint64(first))
+	binary.LittleEndian.PutUint64(memory[16:], uint64(second))
+	names := map[uint32]string{}
+	for i := range readings {
+		if readings[i].Method != nvmlproto.MethodGPM || len(names) == gpmRoom {
+			continue
+		}
+		entry := memory[gpmHead+len(names)*gpmEntry:]
+		binary.LittleEndian.PutUint32(entry, uint32(readings[i].Argument))
+		// What the library does not touch is no value.
+		binary.LittleEndian.PutUint32(entry[4:], uint32(Unknown))
+		names[uint32(readings[i].Argument)] = readings[i].Name
+	}
+	if len(names) == 0 {
+		return nil, nil, Success
+	}
+	asked := len(names)
+	binary.LittleEndian.PutUint32(memory, gpmVersion)
+	binary.LittleEndian.PutUint32(memory[4:], uint32(asked))
+	r := c.invoke(symbol, symbol, uintptr(unsafe.Pointer(unsafe.SliceData(words))))
+	runtime.KeepAlive(words)
+	if r != Success {
+		return nil, nil, r
+	}
+	var (
+		values  []nvmlproto.Value
+		refused []nvmlproto.Refused
+	)
+	for i := range asked {
+		entry := memory[gpmHead+i*gpmEntry:]
+		id := binary.LittleEndian.Uint32(entry)
+		name, ok := names[id]
+		if !ok {
+			refused = append(refused, nvmlproto.Refused{Call: symbol, Reason: nvmlproto.ReasonField, N: 1})
+			continue
+		}
+		delete(names, id)
+		value := nvmlproto.Value{Name: name, Return: int(int32(binary.LittleEndian.Uint32(entry[4:])))}
+		if value.Return == 0 {
+			value.V = nvmlproto.Number(math.Float64frombits(binary.LittleEndian.Uint64(entry[8:])))
+		}
+		values = append(values, value)
+	}
+	return values, refused, Success
+}
