@@ -67,6 +67,8 @@ func (r *Reading) Read(attrs pcommon.Map) {
 				d.Parent = value.Str()
 			case names.GPUIndex:
 				d.Index = value.Str()
+			case names.GPUMinor:
+				d.Minor = value.Str()
 			case names.GPUMIGInstanceID:
 				d.Instance = value.Str()
 			case names.GPUMIGProfile:
@@ -90,6 +92,8 @@ func (r *Reading) Read(attrs pcommon.Map) {
 			switch key {
 			case names.GPUIndex:
 				d.Index = strconv.FormatInt(value.Int(), 10)
+			case names.GPUMinor:
+				d.Minor = strconv.FormatInt(value.Int(), 10)
 			case names.GPUMIGInstanceID:
 				d.Instance = strconv.FormatInt(value.Int(), 10)
 			default:

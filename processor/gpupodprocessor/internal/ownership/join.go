@@ -4,6 +4,7 @@
 package ownership
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
@@ -64,7 +65,7 @@ func (j *joiner) misplace() {
 	}
 	j.misplaced = map[owner.Owner]bool{}
 	for _, s := range j.seen {
-		if s.Node.Name == "" || s.Label.Pod == "" || !j.all.fresh(&s.last, j.now) {
+		if s.Node.Name == "" || s.Minor != "" || s.Label.Pod == "" || !j.all.fresh(&s.last, j.now) {
 			continue
 		}
 		if t := given[place{s.Index, s.Instance}]; t != nil && t.contradicts(s.Label) {
@@ -89,9 +90,9 @@ func (j *joiner) join(t *listed) string {
 	}
 	if t.Index != "" {
 		s := j.one(func(s *sighting) bool {
-			return s.Node.Name != "" && s.Index == t.Index && s.Instance == t.Instance && (parentOf(s) == "") == (t.Instance == "")
+			return s.Node.Name != "" && s.number() == t.Index && s.Instance == t.Instance && (parentOf(s) == "") == (t.Instance == "")
 		})
-		if s != nil && !j.contradicts(s.Label, t) {
+		if s != nil && (s.Minor != "" || !j.contradicts(s.Label, t)) {
 			return s.ID
 		}
 	}
@@ -126,6 +127,9 @@ func parentOf(s *sighting) string {
 	}
 	return deviceid.Parent(s.ID)
 }
+
+// number is the device's minor, which GKE's ids count; its index where that is not known.
+func (s *sighting) number() string { return cmp.Or(s.Minor, s.Index) }
 
 // contradicts reports whether the exporter names an owner that the allocation
 // does not, or names the allocation's owner elsewhere. GKE's ids count /dev
