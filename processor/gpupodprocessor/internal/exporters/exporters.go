@@ -31,7 +31,7 @@ const (
 
 // Exporter is one exporter, as its receiver names it.
 type Exporter struct {
-	Name string // host:port
+	Name string // host:port, or a name without port
 
 	up       bool
 	frozen   bool              // it answers with values that stand still
@@ -50,6 +50,14 @@ type Set struct {
 }
 
 type key struct{ cluster, node, address, port string }
+
+// name is host:port, and without a port that of a source on the node itself, as nvml is.
+func (k key) name() string {
+	if k.port == "" {
+		return k.address
+	}
+	return net.JoinHostPort(k.address, k.port)
+}
 
 // NewSet returns a Set that trusts the first page of an exporter, which does not
 // show its interval, for as long as that.
@@ -112,7 +120,7 @@ func (s *Set) learn(attrs pcommon.Map, up pmetric.NumberDataPoint, now time.Time
 		if len(s.known) >= maxExporters {
 			return nil
 		}
-		e = &Exporter{Name: net.JoinHostPort(k.address, k.port), every: s.first * 2 / 3}
+		e = &Exporter{Name: k.name(), every: s.first * 2 / 3}
 		s.known[k] = e
 	}
 	if at := up.Timestamp(); at > e.at {

@@ -46,7 +46,8 @@ func (w *Writer) Write(id string, f *ownership.Fact, list pcommon.Slice, rm pmet
 	for _, part := range parts {
 		own := pmetric.NewResourceMetrics()
 		measured := w.shareOf(part, parts, list)
-		copyInputs(rm, own, id+part.Suffix, &measured)
+		utilization := copyInputs(rm, own, id+part.Suffix, &measured)
+		measured.addMemory(rm, own, id+part.Suffix, has.Newest)
 		if own.ScopeMetrics().Len() == 0 {
 			continue // this resource has none of them
 		}
@@ -64,7 +65,9 @@ func (w *Writer) Write(id string, f *ownership.Fact, list pcommon.Slice, rm pmet
 		to := out.AppendEmpty()
 		own.MoveTo(to)
 		c.Add(w.Tracker.Observe(id+part.Suffix, who, identity.SourceReplica, nil, to, points.ContentsOf(to), now, out))
-		c.Ended += w.Tracker.EndReplaced(id+part.Suffix, measured.hasUtilization, has.Newest, out)
+		if utilization {
+			c.Ended += w.Tracker.EndReplaced(id+part.Suffix, measured.hasUtilization, has.Newest, out)
+		}
 	}
 	if len(parts) > 0 && !written {
 		return c
@@ -101,8 +104,9 @@ func (w *Writer) podOf(who owner.Owner, list pcommon.Slice) (uid, service string
 }
 
 // copyInputs copies the live points of rm that a service's averages are made of,
-// with the replica's own value where measured has one.
-func copyInputs(rm, dst pmetric.ResourceMetrics, id string, measured *share) {
+// with the replica's own value where measured has one. It reports whether utilization is
+// among them.
+func copyInputs(rm, dst pmetric.ResourceMetrics, id string, measured *share) (utilization bool) {
 	dst.SetSchemaUrl(rm.SchemaUrl())
 	for _, sm := range rm.ScopeMetrics().All() {
 		var scope pmetric.ScopeMetrics
@@ -127,6 +131,7 @@ func copyInputs(rm, dst pmetric.ResourceMetrics, id string, measured *share) {
 					points.Describe(m, own)
 					to = numbersOf(own)
 				}
+				utilization = utilization || m.Name() == names.GPUUtilization.Name
 				copied := to.AppendEmpty()
 				point.CopyTo(copied)
 				copied.Attributes().PutStr(names.HwID, id)
@@ -138,6 +143,7 @@ func copyInputs(rm, dst pmetric.ResourceMetrics, id string, measured *share) {
 			}
 		}
 	}
+	return utilization
 }
 
 // numbersOf are the points of a gauge or sum, and none of another type.

@@ -75,6 +75,29 @@ func (s *share) of(metric string) bool {
 	return s.hasMemory && metric == names.GPUMemoryUsage.Name || s.hasUtilization && metric == names.GPUUtilization.Name
 }
 
+// addMemory writes the memory of the replica id to dst where rm has the list of owners and
+// no usage of the device's memory, which another receiver has.
+func (s *share) addMemory(rm, dst pmetric.ResourceMetrics, id string, at pcommon.Timestamp) {
+	if !s.hasMemory || rm.ScopeMetrics().Len() == 0 {
+		return
+	}
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			if m.Name() == names.GPUMemoryUsage.Name {
+				return
+			}
+		}
+	}
+	dst.SetSchemaUrl(rm.SchemaUrl())
+	scope := dst.ScopeMetrics().AppendEmpty()
+	scope.SetSchemaUrl(rm.ScopeMetrics().At(0).SchemaUrl())
+	rm.ScopeMetrics().At(0).Scope().CopyTo(scope.Scope())
+	p := names.GPUMemoryUsage.Init(scope.Metrics().AppendEmpty()).AppendEmpty()
+	p.SetTimestamp(at)
+	p.SetIntValue(s.memory)
+	p.Attributes().PutStr(names.HwID, id)
+}
+
 // put writes the replica's own value of the metric.
 func (s *share) put(metric string, point pmetric.NumberDataPoint) {
 	if metric == names.GPUMemoryUsage.Name {
