@@ -30,6 +30,9 @@ type Writer struct {
 // Time is the time of the page.
 func (w *Writer) Time() pcommon.Timestamp { return w.time }
 
+// Metrics are those of the device so far, for what writes metrics of its own.
+func (w *Writer) Metrics() pmetric.MetricSlice { return w.metrics }
+
 // Beyond counts a row that is over a limit of the target. The first limit of a page is
 // reported.
 func (w *Writer) Beyond(limit Over) { w.target.page.beyond(limit) }

@@ -119,8 +119,8 @@ func (t *Table) leaveOut() {
 	}
 	var derived []Derived
 	for _, d := range t.Derived {
-		d.From = slices.DeleteFunc(slices.Clone(d.From), lacking)
-		if len(d.From) > 0 {
+		some := len(d.From) > 0
+		if d.From = slices.DeleteFunc(slices.Clone(d.From), lacking); !some || len(d.From) > 0 {
 			derived = append(derived, d)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -14,20 +15,20 @@ import (
 
 // events are what is derived of one device: throttling, health and XIDs.
 type events struct {
-	throttle throttle
+	throttle Throttle
 	xid      xidState
 }
 
 // Derive returns the derivation of a new device, for devicemap.Vendor. exact reports whether
 // the XIDs of a device, by its hw.id, are counted one by one elsewhere, so that nothing is
 // derived from its last code; nil: of none.
-func Derive(exact func(device string) bool) func() devicemap.Derivation {
+func Derive(exact func(device string, now time.Time) bool) func() devicemap.Derivation {
 	return func() devicemap.Derivation { return &events{xid: xidState{exact: exact}} }
 }
 
 // Write implements devicemap.Derivation.
 func (e *events) Write(d *devicemap.Device, w *devicemap.Writer) {
-	e.throttle.write(d, w)
+	e.throttle.Write(d, w)
 	writeHealth(d, w)
 	writeFabric(d, w)
 	writePeers(d, w)

@@ -18,15 +18,15 @@ var ClockEvents = [...]string{
 	"sw_thermal", "hw_thermal", "hw_power_brake", "display_clocks",
 }
 
-// throttle has what is known of the page before.
-type throttle struct {
+// Throttle is what is known of the clocks of one device from page to page.
+type Throttle struct {
 	totals map[string]float64
 }
 
-// write writes for each reason whether it holds the clocks down. The bit
+// Write writes for each reason whether it holds the clocks down. The bit
 // mask is exact; without it the exporter's count over its sliding window
 // (above 0), or the rise of its total since the page before.
-func (t *throttle) write(d *devicemap.Device, w *devicemap.Writer) {
+func (t *Throttle) Write(d *devicemap.Device, w *devicemap.Writer) {
 	active := map[string]bool{}
 	if mask := d.Reading(ThrottleReasons); mask.Known() {
 		for bit, reason := range ClockEvents {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -25,9 +26,9 @@ var OverXIDCodes = devicemap.OverLimit(MaxXIDCodes, "XID codes of one GPU")
 // xidState counts the XIDs of one device from changes of its last code. The same
 // code twice in a row cannot be seen that way: the counts are lower bounds.
 type xidState struct {
-	exact func(device string) bool // nil: of none
-	known bool                     // the device was seen on an earlier page
-	last  int64                    // the last code then, 0 for none
+	exact func(device string, now time.Time) bool // nil: of none
+	known bool                                    // the device was seen on an earlier page
+	last  int64                                   // the last code then, 0 for none
 	codes map[int64]*xidCount
 	total map[string]*devicemap.Cumulative // start times of the exporter's own counts
 }
@@ -56,7 +57,7 @@ func (s *xidState) write(d *devicemap.Device, w *devicemap.Writer) {
 		s.writeTotal(total, d, w)
 		return
 	}
-	if s.exact != nil && s.exact(d.ID()) {
+	if s.exact != nil && s.exact(d.ID(), w.Time().AsTime()) {
 		return
 	}
 	for _, code := range slices.Sorted(maps.Keys(s.codes)) {

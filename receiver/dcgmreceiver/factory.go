@@ -5,12 +5,15 @@ package dcgmreceiver
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/seendevices"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/dcgm"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver/internal/metadata"
 )
@@ -36,8 +39,21 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 	if err != nil {
 		return nil, err
 	}
-	return scrape.NewReceiver(&exporter, set, &cfg.(*Config).Config, scrape.Telemetry{
+	settings := &cfg.(*Config).Config
+	if next, err = noting(next, 3*settings.CollectionInterval); err != nil {
+		return nil, err
+	}
+	return scrape.NewReceiver(&exporter, set, settings, scrape.Telemetry{
 		Devices: own.DcgmReceiverDevices, RowsRefused: own.DcgmReceiverRowsRefused, Scrapes: own.DcgmReceiverScrapes,
 		Shutdown: own.Shutdown,
 	}, metadata.ScopeName, next)
+}
+
+// noting passes metrics on once the nvml receiver of this process, if there is one, can leave
+// out what they contain.
+func noting(next consumer.Metrics, lasts time.Duration) (consumer.Metrics, error) {
+	return consumer.NewMetrics(func(ctx context.Context, md pmetric.Metrics) error {
+		seendevices.Process.Emitted(md, time.Now(), lasts)
+		return next.ConsumeMetrics(ctx, md)
+	}, consumer.WithCapabilities(next.Capabilities()))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvidia"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/seendevices"
 )
 
 // Table is the table of DCGM fields.
@@ -56,7 +57,7 @@ var Vendor = devicemap.Vendor{
 		"dra_mig_device_uuid":           devicemap.PartUUID,
 	},
 	PodLabel: unprefixedPodLabel,
-	Derive:   nvidia.Derive(nil),
+	Derive:   nvidia.Derive(seendevices.Process.XIDsCounted),
 }
 
 // identify finds the GPU, and the GPU instance in MIG mode.

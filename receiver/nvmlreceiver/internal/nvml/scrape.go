@@ -9,11 +9,11 @@ package nvml
 import (
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/seendevices"
 )
 
 // Options are the receiver's settings that change what is emitted.
@@ -30,14 +30,16 @@ type Options struct {
 	FrozenFor   time.Duration
 	// Interval is that of the scrapes.
 	Interval time.Duration
+	// Registry is what the dcgm receiver of this process emits, by default that of the process.
+	Registry *seendevices.Registry
 }
 
 // Scrape is what one scrape gave, without what was late.
 type Scrape struct {
 	Time     time.Time
 	Duration time.Duration
-	Up       bool // a helper answered for at least one board, or there is none to answer for
-	Driver   string
+	Up       bool   // a helper answered for at least one board, or there is none to answer for
+	Driver   string // its version
 	Boards   []nvmlproto.Board
 	// Managed are the boards, by their Thread, with runtime power management: of these
 	// alone it is emitted whether they are suspended.
@@ -54,9 +56,8 @@ type Scrape struct {
 	XIDs map[string]XIDs
 	// Holders are who shares a device, by its hw.id.
 	Holders map[string][]Holder
-	// Processes are the points of processes, by hw.id of a board or an instance. The points
-	// of one metric stand next to each other.
-	Processes map[string][]ProcessPoint
+	// Processes appends the metrics of the processes on a device, by its hw.id. nil: none.
+	Processes func(device string, at time.Time, to pmetric.MetricSlice)
 }
 
 // Resting is a board that was not read.
@@ -69,24 +70,22 @@ type Resting struct {
 type XIDs struct {
 	Counts []XIDCount
 	Last   int64 // code of the newest, 0 for none
+	// Rose is that a count rose since the scrape before: it is emitted even if the device is
+	// in no frame any more, such as a board that fell off its bus.
+	Rose bool
 }
 
-// XIDCount is how often a code came.
-type XIDCount struct{ Code, N int64 }
+// XIDCount is how often a code came, and since when that was counted.
+type XIDCount struct {
+	Code, N int64
+	Start   time.Time
+}
 
 // Holder has a share of a device.
 type Holder struct {
 	Namespace, Pod, Container, PodUID string
 	// Memory is in bytes, Utilization between 0 and 1; negative: not known.
 	Memory, Utilization float64
-}
-
-// ProcessPoint is a point about processes on a device.
-type ProcessPoint struct {
-	Metric *names.Metric
-	Value  float64 // in the metric's unit
-	// Put writes the attributes beside hw.id.
-	Put func(pcommon.Map)
 }
 
 // Refusal is why values became no data.
@@ -105,22 +104,7 @@ type Result struct {
 	Denied map[string]int
 	// LeftToDCGM is the number of points that the dcgm receiver of this process emits.
 	LeftToDCGM int
-	// IDs are the hw.id of boards, by their Thread, and UUIDs those of the boards in this
-	// scrape. They are the boards that have no mistake in their identity.
+	// IDs are the hw.id of the boards that were read, by their Thread. They have no mistake in
+	// their identity.
 	IDs map[string]string
 }
-
-// Mapping turns scrapes into metrics. It keeps what is known from scrape to scrape, and is
-// not safe for concurrent use.
-type Mapping struct {
-	opts Options
-}
-
-// New returns the state of a host that was never scraped.
-func New(opts Options) *Mapping { return &Mapping{opts: opts} }
-
-// Map turns one scrape into metrics.
-func (m *Mapping) Map(s *Scrape) Result { return Result{} }
-
-// ID is the hw.id of a board that was in a scrape, by its Thread; empty for another.
-func (m *Mapping) ID(thread string) string { return "" }
