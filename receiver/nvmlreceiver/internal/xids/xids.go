@@ -28,7 +28,7 @@ const (
 	// before the first answer of the driver.
 	patience = 2 * time.Minute
 
-	maxCodes   = 256     // of one device
+	maxCodes   = 256     // of a board with its instances
 	maxBoards  = 1024    // and addresses of boards
 	maxPending = 1 << 16 // kinds of XIDs that wait, each once in a tenth of a second
 	maxGI      = 255
@@ -87,8 +87,8 @@ type Counter struct {
 	boards  map[string]*board // by hw.id
 	places  map[string]string // hw.id by the address of a board, or what stands for it
 	lines   map[string]string // the same, as the kernel log names it
-	pending map[arrival]int
-	newest  uint64 // number of the newest XID
+	pending map[arrival]waiting
+	arrived uint64 // number of the newest arrival
 }
 
 // arrival is when and where XIDs came.
@@ -100,22 +100,26 @@ type arrival struct {
 	at    time.Time // to a tenth of a second
 }
 
+// waiting is how many arrived, and the number of the newest.
+type waiting struct {
+	n      int
+	number uint64
+}
+
 const noInstance = -1
 
 // board is what was counted of one board.
-type board struct {
-	codes map[int]*code
-	// told is what Due has returned, by instance and code. It never falls.
-	told map[int]map[int]*told
-}
+type board struct{ codes map[int]*code }
 
 type code struct {
-	n [sources]map[int]int64 // by instance
+	n        [sources]map[int]int64 // by instance
+	reported map[int]*reported      // by instance
 }
 
-type told struct {
+// reported is what Due returns of a code. It never falls.
+type reported struct {
 	n, before int64
-	newest    uint64 // number of the newest XID
+	newest    uint64 // number of the newest arrival
 }
 
 // New returns a Counter that knows no board yet. began is since when is counted.
@@ -127,7 +131,7 @@ func New(began time.Time, opts Options) *Counter {
 		opts.Refused = func(Source, string, int) {}
 	}
 	return &Counter{
-		opts: opts, began: began, boards: map[string]*board{}, pending: map[arrival]int{},
+		opts: opts, began: began, boards: map[string]*board{}, pending: map[arrival]waiting{},
 		places: map[string]string{}, lines: map[string]string{},
 	}
 }
@@ -213,7 +217,8 @@ func (c *Counter) add(a arrival, n int) {
 	_, known := c.pending[a]
 	full := !known && len(c.pending) >= maxPending || a.gi > maxGI || a.gi < noInstance
 	if !full {
-		c.pending[a] += n
+		c.arrived++
+		c.pending[a] = waiting{c.pending[a].n + n, c.arrived}
 	}
 	c.mu.Unlock()
 	if full {
@@ -226,60 +231,66 @@ func (c *Counter) add(a arrival, n int) {
 func (c *Counter) Due(now time.Time) map[string]Device {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var due []arrival
 	for a := range c.pending {
 		// A clock that was set back makes an XID due.
 		if age := now.Sub(a.at); age >= delay || age < 0 {
-			c.settle(a, now)
+			due = append(due, a)
 		}
+	}
+	// In the order of arrival, and divided among instances when all are counted.
+	slices.SortFunc(due, func(a, b arrival) int { return cmp.Compare(c.pending[a].number, c.pending[b].number) })
+	changed := map[*code]uint64{}
+	for _, a := range due {
+		c.settle(a, now, changed)
+	}
+	for x, number := range changed {
+		x.divide(number)
 	}
 	out := map[string]Device{}
 	for id, b := range c.boards {
-		for gi, codes := range b.told {
-			device := id
-			if gi != noInstance {
-				device = deviceid.MIG(id, strconv.Itoa(gi))
-			}
-			if d := c.device(codes); len(d.Counts) > 0 {
+		newest := map[string]uint64{}
+		for number, x := range b.codes {
+			for gi, t := range x.reported {
+				device := id
+				if gi != noInstance {
+					device = deviceid.MIG(id, strconv.Itoa(gi))
+				}
+				d, rose := out[device], t.n > t.before
+				t.before = t.n
+				d.Counts = append(d.Counts, Count{Code: number, N: t.n, Start: c.began, Rose: rose})
+				d.Rose = d.Rose || rose
+				if t.newest > newest[device] {
+					newest[device], d.Last = t.newest, number
+				}
 				out[device] = d
 			}
 		}
 	}
+	for _, d := range out {
+		slices.SortFunc(d.Counts, func(a, b Count) int { return cmp.Compare(a.Code, b.Code) })
+	}
 	return out
 }
 
-// device is what was counted of one device; it is told now.
-func (c *Counter) device(codes map[int]*told) Device {
-	d := Device{Counts: make([]Count, 0, len(codes))}
-	newest := uint64(0)
-	for code, t := range codes {
-		if t.n == 0 {
-			continue
-		}
-		d.Counts = append(d.Counts, Count{Code: code, N: t.n, Start: c.began, Rose: t.n > t.before})
-		d.Rose = d.Rose || t.n > t.before
-		t.before = t.n
-		if t.newest >= newest {
-			newest, d.Last = t.newest, code
-		}
-	}
-	slices.SortFunc(d.Counts, func(a, b Count) int { return cmp.Compare(a.Code, b.Code) })
-	return d
-}
-
-// settle counts an arrival that has waited, or refuses it, or lets it wait for its board.
-func (c *Counter) settle(a arrival, now time.Time) {
+// settle counts an arrival that has waited, or refuses it, or lets it wait for its board. It
+// adds the code to changed.
+func (c *Counter) settle(a arrival, now time.Time, changed map[*code]uint64) {
 	id, reason := c.boardOf(a)
 	if reason == ReasonAddress && now.Sub(a.at) < patience && !now.Before(a.at) {
 		return
 	}
-	n := c.pending[a]
+	w := c.pending[a]
 	delete(c.pending, a)
-	if reason == "" && !c.count(id, a, n) {
+	if reason == "" {
+		if x := c.code(id, a); x != nil {
+			x.add(a.from, a.gi, int64(w.n))
+			changed[x] = w.number
+			return
+		}
 		reason = ReasonLimit
 	}
-	if reason != "" {
-		c.opts.Refused(a.from, reason, n)
-	}
+	c.opts.Refused(a.from, reason, w.n)
 }
 
 // boardOf is the hw.id of the board that an XID is about, or why there is none.
@@ -300,69 +311,66 @@ func (c *Counter) boardOf(a arrival) (id, reason string) {
 	return "", ReasonAddress
 }
 
-// count counts an arrival, and reports whether there was room.
-func (c *Counter) count(id string, a arrival, n int) bool {
+// code is that of an arrival on a board; nil where there is no room for it.
+func (c *Counter) code(id string, a arrival) *code {
 	b := c.boards[id]
 	if b == nil {
 		if len(c.boards) >= maxBoards {
-			return false
+			return nil
 		}
-		b = &board{codes: map[int]*code{}, told: map[int]map[int]*told{}}
+		b = &board{}
 		c.boards[id] = b
-	}
-	// The rest of what another source has may go to the board.
-	for _, gi := range []int{a.gi, noInstance} {
-		if codes := b.told[gi]; codes[a.code] == nil && len(codes) >= maxCodes {
-			return false
-		}
 	}
 	x := b.codes[a.code]
 	if x == nil {
-		x = &code{}
+		if len(b.codes) >= maxCodes {
+			return nil
+		}
+		x = &code{reported: map[int]*reported{}}
+		if b.codes == nil {
+			b.codes = map[int]*code{}
+		}
 		b.codes[a.code] = x
 	}
-	if x.n[a.from] == nil {
-		x.n[a.from] = map[int]int64{}
-	}
-	x.n[a.from][a.gi] += int64(n)
-	c.newest++
-	b.tell(a.code, x, c.newest)
-	return true
+	return x
 }
 
-// tell divides the larger count of a code among the board and its instances: an instance has
-// what one source gives to it, the board has the rest.
-func (b *board) tell(number int, x *code, newest uint64) {
+func (x *code) add(from Source, gi int, n int64) {
+	if x.n[from] == nil {
+		x.n[from] = map[int]int64{}
+	}
+	x.n[from][gi] += n
+}
+
+// divide divides the larger count among the board and its instances: an instance has what one
+// source gives to it, the board has the rest.
+func (x *code) divide(number uint64) {
 	var total [sources]int64
-	of := map[int]int64{noInstance: 0}
+	of := map[int]int64{}
 	for from := range x.n {
 		for gi, n := range x.n[from] {
 			total[from] += n
-			of[gi] = max(of[gi], n)
+			if gi != noInstance {
+				of[gi] = max(of[gi], n)
+			}
 		}
 	}
-	delete(of, noInstance)
 	rest := slices.Max(total[:])
 	for gi, n := range of {
 		rest -= n
-		b.raise(gi, number, n, newest)
+		x.raise(gi, n, number)
 	}
-	b.raise(noInstance, number, rest, newest)
+	x.raise(noInstance, rest, number)
 }
 
 // raise raises a count. Where the other source knew the instance later, the board keeps what
 // it has had.
-func (b *board) raise(gi, number int, n int64, newest uint64) {
-	codes := b.told[gi]
-	if codes == nil {
-		codes = map[int]*told{}
-		b.told[gi] = codes
-	}
-	t := codes[number]
+func (x *code) raise(gi int, n int64, number uint64) {
+	t := x.reported[gi]
 	switch {
 	case t == nil && n > 0:
-		codes[number] = &told{n: n, newest: newest}
+		x.reported[gi] = &reported{n: n, newest: number}
 	case t != nil && n > t.n:
-		t.n, t.newest = n, newest
+		t.n, t.newest = n, number
 	}
 }

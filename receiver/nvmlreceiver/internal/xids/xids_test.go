@@ -170,10 +170,7 @@ func TestLargerCountOfBothSources(t *testing.T) {
 		"too many codes": {
 			feed: func(c *Counter) {
 				for code := range maxCodes + 2 {
-					c.Event(event(nvmlproto.XID{Code: uint64(1 + code), N: 1}))
-					if code < 2 {
-						c.Event(event(nvmlproto.XID{Code: 5000, GI: instance(1), N: 1}))
-					}
+					c.Event(event(nvmlproto.XID{Code: uint64(1 + code), GI: instance(code % 7), N: 1}))
 				}
 				c.Event(event(nvmlproto.XID{Code: 1, GI: instance(1000), N: 1}))
 			},
