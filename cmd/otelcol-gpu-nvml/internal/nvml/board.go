@@ -9,8 +9,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
-// Identify fills in what a board is: its strings and numbers, and whether it has GPM. It is
-// read once, unless something of it failed. It returns what reading the UUID returned, or,
+// Identify fills in what a board is: its strings and numbers, without whether it has GPM.
+// It is read once, unless something of it failed. It returns what reading the UUID returned, or,
 // where that ended it, that the board is lost or that the library is not usable.
 func (c *Caller) Identify(d Device, board *nvmlproto.Board) Return {
 	k := c.device(d)
@@ -27,7 +27,7 @@ func (c *Caller) Identify(d Device, board *nvmlproto.Board) Return {
 	}
 	from := &i.board
 	board.UUID, board.Name, board.Serial, board.VBIOS, board.PCI = from.UUID, from.Name, from.Serial, from.VBIOS, from.PCI
-	board.Minor, board.Index, board.Arch, board.Virtual, board.GPM = from.Minor, from.Index, from.Arch, from.Virtual, from.GPM
+	board.Minor, board.Index, board.Arch, board.Virtual = from.Minor, from.Index, from.Arch, from.Virtual
 	board.Refused = append(board.Refused, i.refused...)
 	return Success
 }

@@ -23,6 +23,19 @@ const (
 	gpmEntry = 40
 )
 
+// GPMSupport is whether a board has GPM. As all calls here, it must not be made while another
+// one is made for any board. It reads nvmlGpmSupport_t, 8 bytes, with a plain 1 as version
+// word, without the size that others have.
+func (c *Caller) GPMSupport(d Device) (bool, Return) {
+	const symbol = "nvmlGpmQueryDeviceSupport"
+	_, r := c.ask(d, call{name: symbol}, variant{symbol, func(s string) Return {
+		c.clear(8)
+		c.memory[0] = gpmVersion
+		return c.invoke(s, s, uintptr(d), c.at(0))
+	}})
+	return r == Success && uint32(c.memory[0]>>32) == 1, r
+}
+
 // SampleAlloc allocates a sample.
 func (c *Caller) SampleAlloc() (Sample, Return) {
 	const symbol = "nvmlGpmSampleAlloc"
@@ -36,7 +49,7 @@ func (c *Caller) SampleFree(s Sample) Return {
 	return c.invoke(symbol, symbol, uintptr(s))
 }
 
-// SampleGet takes a sample of a board. GPM calls of all boards must go one at a time.
+// SampleGet takes a sample of a board.
 func (c *Caller) SampleGet(d Device, s Sample) Return {
 	_, r := c.ask(d, call{name: "nvmlGpmSampleGet"}, variant{"nvmlGpmSampleGet", func(symbol string) Return {
 		return c.invoke(symbol, symbol, uintptr(d), uintptr(s))

@@ -87,11 +87,6 @@ func identify(c *Caller, d Device) (identity, Return, bool) {
 			n.set(int(number))
 		}
 	}
-	supported, r := gpmSupport(c, d)
-	if ended(r) {
-		return i, result, false
-	}
-	i.board.GPM = supported
 	return i, result, settled && result == Success
 }
 
@@ -125,17 +120,6 @@ func pciInfo(c *Caller, d Device) (address string, ok bool, r Return) {
 	}
 	address, ok = readText(c.bytes()[36:68])
 	return address, ok && deviceid.IsPCI(deviceid.PCIAddress(address)), Success
-}
-
-// gpmSupport reads nvmlGpmSupport_t, 8 bytes. Its version word is a plain 1, without the
-// size that others have.
-func gpmSupport(c *Caller, d Device) (bool, Return) {
-	_, r := c.ask(d, call{name: "nvmlGpmQueryDeviceSupport"}, variant{"nvmlGpmQueryDeviceSupport", func(s string) Return {
-		c.clear(8)
-		c.memory[0] = gpmVersion
-		return c.invoke(s, s, uintptr(d), c.at(0))
-	}})
-	return r == Success && uint32(c.memory[0]>>32) == 1, r
 }
 
 // readText returns a string of the library, and whether it is one: with an end, in UTF-8,

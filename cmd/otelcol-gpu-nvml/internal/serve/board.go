@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/otelcol-gpu-nvml/internal/nvml"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
@@ -32,11 +33,10 @@ type board struct {
 	// changes counts the events of a change of the MIG configuration.
 	changes atomic.Int64
 
-	handle  Device
+	handle  nvml.Device
 	known   nvmlproto.Board // identity: what never changes while the driver is loaded
-	mode    nvmlproto.MIG
-	links   links
-	fresh   bool // the next read is the first
+	mode    *nvmlproto.MIG  // as last read
+	fresh   bool            // the next read is the first
 	listed  time.Time
 	process *nvmlproto.Processes
 }
@@ -66,27 +66,23 @@ func (b *board) run(idle func()) {
 
 // read answers a request.
 func (b *board) read(request *nvmlproto.Request) *nvmlproto.Board {
-	if r := b.open(); r != nvmlproto.Success {
+	if r := b.open(); r != nvml.Success {
 		return &nvmlproto.Board{
-			ID: request.ID, Thread: b.thread, Return: r, Error: b.caller.ErrorString(r), Lost: nvmlproto.Lost(r),
+			ID: request.ID, Thread: b.thread, Return: int(r), Error: b.caller.ErrorString(r), Lost: r.Lost(),
 		}
 	}
 	b.gpm.begin()
 	b.known.GPM = b.gpm.supported(b.handle)
 	frame := b.known
 	frame.ID, frame.Refused = request.ID, slices.Clone(b.known.Refused)
-	frame.MIG = b.caller.MIG(b.handle)
-	if frame.MIG != nil && *frame.MIG != b.mode {
-		b.mode = *frame.MIG
-		b.caller.Forget(b.handle)
-	}
+	frame.MIG = b.migMode()
 	b.events.want(request, &frame, b.handle)
 
-	var instances []Instance
+	var instances []nvml.Instance
 	change := b.changes.Load()
 	instances = b.instances(&frame)
 	hourly := request.Hourly || b.fresh
-	todo := newPlan(request, &frame, b.links, hourly)
+	todo := newPlan(request, &frame, hourly)
 	b.values(&frame, todo)
 	b.ofInstances(request, &frame, instances, todo)
 	if b.changes.Load() != change && !b.over() {
@@ -109,12 +105,12 @@ func (b *board) read(request *nvmlproto.Request) *nvmlproto.Board {
 func (b *board) over() bool { return b.announce.lost || b.stopping() }
 
 // open gets the board's handle and identity, once.
-func (b *board) open() int {
+func (b *board) open() nvml.Return {
 	if b.handle != 0 {
-		return nvmlproto.Success
+		return nvml.Success
 	}
-	var d Device
-	var r int
+	var d nvml.Device
+	var r nvml.Return
 	switch index, byIndex := strings.CutPrefix(b.thread, "#"); {
 	case byIndex:
 		i, _ := strconv.Atoi(index)
@@ -122,35 +118,60 @@ func (b *board) open() int {
 	case deviceid.IsPCI(b.thread):
 		d, r = b.caller.ByPCI(b.thread)
 	default:
-		r = nvmlproto.InvalidArgument
+		r = nvml.InvalidArgument
 	}
-	if r != nvmlproto.Success {
+	if r != nvml.Success {
 		return r
 	}
 	known := nvmlproto.Board{Thread: b.thread}
-	if r = b.caller.Identify(d, &known); r != nvmlproto.Success {
+	if r = b.caller.Identify(d, &known); r != nvml.Success {
 		return r
 	}
 	b.gpm.forget()
-	b.handle, b.known, b.fresh, b.links, b.mode = d, known, true, linksUnknown, nvmlproto.MIG{}
-	return nvmlproto.Success
+	b.handle, b.known, b.fresh, b.mode = d, known, true, nil
+	return nvml.Success
+}
+
+// migMode reads the MIG mode. Another mode may make available what was not.
+func (b *board) migMode() *nvmlproto.MIG {
+	mode, r := b.caller.MIG(b.handle)
+	if r != nvml.Success && !r.Unavailable() {
+		return b.mode // as far as is known
+	}
+	if mode != nil && b.mode != nil && *mode != *b.mode {
+		b.caller.Forget(b.handle)
+	}
+	b.mode = mode
+	return mode
+}
+
+// What the calls for a list are named where one of them failed.
+const (
+	listOfInstances = "nvmlDeviceGetMigDeviceHandleByIndex"
+	listOfProcesses = "nvmlDeviceGetComputeRunningProcesses"
+)
+
+// denied is that a list is not complete, and why.
+func denied(call string, r nvml.Return) []nvmlproto.Refused {
+	if r == nvml.Success || r.Unavailable() {
+		return nil
+	}
+	return []nvmlproto.Refused{{Call: call, Reason: nvmlproto.ReturnText(int(r)), N: 1}}
 }
 
 // instances reads the list of GPU instances.
-func (b *board) instances(frame *nvmlproto.Board) []Instance {
+func (b *board) instances(frame *nvmlproto.Board) []nvml.Instance {
 	frame.Instances = nil
 	if frame.MIG == nil || frame.MIG.Current == 0 || b.over() {
 		return nil
 	}
 	instances, refused, r := b.caller.Instances(b.handle)
 	frame.Refused = append(frame.Refused, refused...)
-	if r != nvmlproto.Success {
-		return nil
-	}
+	frame.Refused = append(frame.Refused, denied(listOfInstances, r)...)
 	if extra := len(instances) - nvmlproto.MaxInstances; extra > 0 {
 		instances = instances[:nvmlproto.MaxInstances]
 		frame.Refused = append(frame.Refused, nvmlproto.Refused{
-			Call: "nvmlDeviceGetMigDeviceHandleByIndex", Reason: nvmlproto.ReasonLimit, N: extra,
+			Call: listOfInstances, Reason: nvmlproto.ReasonLimit, N: extra,
 		})
 	}
 	for _, i := range instances {
@@ -161,29 +182,23 @@ func (b *board) instances(frame *nvmlproto.Board) []Instance {
 
 // values reads the board's own values.
 func (b *board) values(frame *nvmlproto.Board, todo plan) {
-	frame.Values = nil
-	for _, readings := range [][]nvmlproto.Reading{todo.board, todo.fallback} {
-		if len(readings) == 0 || b.over() {
-			break
-		}
-		values, refused := b.caller.Read(b.handle, readings)
-		frame.Values = append(frame.Values, values...)
-		frame.Refused = append(frame.Refused, refused...)
-		if b.links = max(b.links, answering(values)); b.links == linksData {
-			break
-		}
+	if len(todo.board) == 0 || b.over() {
+		return
 	}
+	values, refused := b.caller.Read(b.handle, todo.board)
+	frame.Values = values
+	frame.Refused = append(frame.Refused, refused...)
 }
 
 // ofInstances reads the instances' values.
-func (b *board) ofInstances(request *nvmlproto.Request, frame *nvmlproto.Board, instances []Instance, todo plan) {
+func (b *board) ofInstances(request *nvmlproto.Request, frame *nvmlproto.Board, instances []nvml.Instance, todo plan) {
 	// What a call for an instance that was just removed returns is not the board's.
 	gone := b.announce.lost
 	for n, i := range instances {
 		if len(todo.instance) == 0 || b.over() {
 			return
 		}
-		values, refused := b.caller.Read(i.Handle, todo.instance)
+		values, refused := b.caller.Read(i.Device, todo.instance)
 		frame.Instances[n].Values = values
 		frame.Refused = append(frame.Refused, refused...)
 		b.announce.lost = gone
@@ -191,7 +206,7 @@ func (b *board) ofInstances(request *nvmlproto.Request, frame *nvmlproto.Board, 
 }
 
 // profile reads GPM.
-func (b *board) profile(request *nvmlproto.Request, frame *nvmlproto.Board, instances []Instance, todo plan) {
+func (b *board) profile(request *nvmlproto.Request, frame *nvmlproto.Board, instances []nvml.Instance, todo plan) {
 	longest := time.Duration(request.WindowMillis) * time.Millisecond
 	if longest == 0 {
 		longest = longestWindow
@@ -201,18 +216,20 @@ func (b *board) profile(request *nvmlproto.Request, frame *nvmlproto.Board, inst
 		return
 	}
 	b.gpm.keep(func(gi int) bool {
-		return slices.ContainsFunc(instances, func(i Instance) bool { return i.GI == gi })
+		return slices.ContainsFunc(instances, func(i nvml.Instance) bool { return i.GI == gi })
 	})
 	if !b.over() {
-		values := b.gpm.read(b.handle, whole, frame.UUID, longest, todo.boardGPM)
+		values, refused := b.gpm.read(b.handle, whole, frame.UUID, longest, todo.boardGPM)
 		frame.Values = append(frame.Values, values...)
+		frame.Refused = append(frame.Refused, refused...)
 	}
 	for n, i := range instances {
 		if b.over() {
 			return
 		}
-		values := b.gpm.read(b.handle, i.GI, layout(frame, &i), longest, todo.instanceGPM)
+		values, refused := b.gpm.read(b.handle, i.GI, layout(frame, &i), longest, todo.instanceGPM)
 		frame.Instances[n].Values = append(frame.Instances[n].Values, values...)
+		frame.Refused = append(frame.Refused, refused...)
 	}
 	if b.gpm.missed {
 		frame.Refused = append(frame.Refused, nvmlproto.Refused{
@@ -222,7 +239,7 @@ func (b *board) profile(request *nvmlproto.Request, frame *nvmlproto.Board, inst
 }
 
 // layout is what a window of GPM measures: the same GPU instance may come back as another.
-func layout(b *nvmlproto.Board, i *Instance) string {
+func layout(b *nvmlproto.Board, i *nvml.Instance) string {
 	text := []string{b.UUID, strconv.Itoa(i.GI), i.Name}
 	for _, c := range i.Compute {
 		text = append(text, strconv.Itoa(c.CI)+"="+c.UUID)
@@ -237,9 +254,10 @@ func (b *board) processes(request *nvmlproto.Request, frame *nvmlproto.Board) {
 	}
 	if now := time.Now(); b.process == nil || now.Sub(b.listed) >= processesAge {
 		var refused []nvmlproto.Refused
-		b.process, refused = b.caller.Processes(b.handle)
+		var r nvml.Return
+		b.process, refused, r = b.caller.Processes(b.handle)
 		b.listed = now
-		frame.Refused = append(frame.Refused, refused...)
+		frame.Refused = append(append(frame.Refused, refused...), denied(listOfProcesses, r)...)
 	}
 	if b.process != nil {
 		list := *b.process

@@ -7,87 +7,45 @@
 package serve
 
 import (
-	"time"
-
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/otelcol-gpu-nvml/internal/nvml"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
-
-// Handles of the library, and its return codes.
-type (
-	Device uintptr
-	Sample uintptr
-	Set    uintptr
-)
-
-// Announce is called before each call and after its return.
-type Announce interface {
-	Begin(call string)
-	End(call string, returned int, took time.Duration)
-}
-
-// Instance is a GPU instance, with the handle that reads it: that of its first compute
-// instance.
-type Instance struct {
-	nvmlproto.Instance
-	Handle Device
-}
-
-// Event is one event of a board. GI is 2^32-1 for one of the whole board.
-type Event struct {
-	Type, Data uint64
-	GI         uint32
-}
 
 // Library is the driver's library, once it is loaded.
 type Library interface {
 	// Caller returns what calls the library from one thread. Without announce, its calls are
 	// not announced.
-	Caller(announce Announce) Caller
+	Caller(announce nvml.Announce) Caller
 }
 
-// Caller calls the library from one thread. Methods that return an int return the
-// library's return code, 0 for success.
+// Caller is what serve needs of nvml.Caller.
 type Caller interface {
-	Init() int
-	Shutdown() int
-	ErrorString(returned int) string
-	Driver() (string, int)
-	NVML() (string, int)
-	Count() (int, int)
+	Init() nvml.Return
+	Shutdown() nvml.Return
+	ErrorString(r nvml.Return) string
+	Driver() (string, nvml.Return)
+	NVML() (string, nvml.Return)
+	Count() (int, nvml.Return)
 
-	ByPCI(address string) (Device, int)
-	ByIndex(i int) (Device, int)
-	// Identify fills in what never changes: UUID, name, …. It returns what asking for the UUID
-	// returned.
-	Identify(d Device, board *nvmlproto.Board) int
-	// MIG is nil where the board has none.
-	MIG(d Device) *nvmlproto.MIG
-	Instances(d Device) ([]Instance, []nvmlproto.Refused, int)
-	// Forget makes it ask again for what the board answered to be not available.
-	Forget(d Device)
-	// Read reads all but GPM, of a board or an instance.
-	Read(d Device, readings []nvmlproto.Reading) ([]nvmlproto.Value, []nvmlproto.Refused)
-	Processes(d Device) (*nvmlproto.Processes, []nvmlproto.Refused)
+	ByPCI(address string) (nvml.Device, nvml.Return)
+	ByIndex(index int) (nvml.Device, nvml.Return)
+	Identify(d nvml.Device, board *nvmlproto.Board) nvml.Return
+	MIG(d nvml.Device) (*nvmlproto.MIG, nvml.Return)
+	Instances(d nvml.Device) ([]nvml.Instance, []nvmlproto.Refused, nvml.Return)
+	Forget(d nvml.Device)
+	Read(d nvml.Device, readings []nvmlproto.Reading) ([]nvmlproto.Value, []nvmlproto.Refused)
+	Processes(d nvml.Device) (*nvmlproto.Processes, []nvmlproto.Refused, nvml.Return)
 
-	GPMSupport(d Device) (bool, int)
-	NewSample() (Sample, int)
-	TakeSample(d Device, into Sample) int
-	TakeInstanceSample(board Device, gi int, into Sample) int
-	Metrics(from, to Sample, readings []nvmlproto.Reading) ([]nvmlproto.Value, int)
-	FreeSample(s Sample)
+	GPMSupport(d nvml.Device) (bool, nvml.Return)
+	SampleAlloc() (nvml.Sample, nvml.Return)
+	SampleGet(d nvml.Device, s nvml.Sample) nvml.Return
+	MigSampleGet(parent nvml.Device, gi int, s nvml.Sample) nvml.Return
+	Metrics(first, second nvml.Sample, readings []nvmlproto.Reading) ([]nvmlproto.Value, []nvmlproto.Refused, nvml.Return)
+	SampleFree(s nvml.Sample) nvml.Return
 
-	NewSet() (Set, int)
-	EventTypes(d Device) (uint64, int)
-	Register(d Device, types uint64, s Set) int
-	Wait(s Set, timeout time.Duration) (Event, int)
-	FreeSet(s Set)
+	EventSet() (nvml.Set, nvml.Return)
+	EventTypes(d nvml.Device) (uint64, nvml.Return)
+	Register(d nvml.Device, types uint64, s nvml.Set) nvml.Return
+	Wait(s nvml.Set, milliseconds uint32) (nvml.Event, nvml.Return)
+	FreeSet(s nvml.Set) nvml.Return
 }
-
-// Types of events.
-const (
-	eventXID = 0x8
-	eventMIG = 0x100
-)
-
-// wholeBoard is the GPU instance of an event that is none's.
-const wholeBoard = 1<<32 - 1

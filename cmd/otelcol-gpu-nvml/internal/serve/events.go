@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/otelcol-gpu-nvml/internal/nvml"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
@@ -33,13 +34,13 @@ type events struct {
 }
 
 // want has the events waited for that a request asks for, from now on.
-func (e *events) want(request *nvmlproto.Request, b *nvmlproto.Board, d Device) {
+func (e *events) want(request *nvmlproto.Request, b *nvmlproto.Board, d nvml.Device) {
 	var types uint64
 	if slices.Contains(request.Groups, nvmlproto.GroupXID) {
-		types |= eventXID
+		types |= nvml.EventXID
 	}
 	if b.MIG != nil {
-		types |= eventMIG
+		types |= nvml.EventMIG
 	}
 	if e.current != nil && e.current.types == types {
 		return // also where waiting has ended for good
@@ -67,7 +68,7 @@ func (e *events) stop() {
 // waiter is one thread that waits.
 type waiter struct {
 	*events
-	device Device
+	device nvml.Device
 	uuid   string
 	types  uint64
 	end    chan struct{} // closed to stop
@@ -103,11 +104,11 @@ func (w *waiter) run() {
 		if w.ending() {
 			return
 		}
-		if nvmlproto.Unavailable(r) {
-			r = nvmlproto.NotSupported
+		if r.Unavailable() {
+			r = nvml.NotSupported
 		}
-		w.write(nvmlproto.Event{Return: r})
-		if nvmlproto.Lost(r) || r == nvmlproto.NotSupported {
+		w.write(nvmlproto.Event{Return: int(r)})
+		if r.Lost() || r == nvml.NotSupported {
 			return
 		}
 		if alive {
@@ -124,59 +125,59 @@ func (w *waiter) run() {
 
 // wait registers, and reports events until a call fails, whose return it returns. alive is
 // whether waiting worked until then.
-func (w *waiter) wait(caller Caller) (r int, alive bool) {
+func (w *waiter) wait(caller Caller) (r nvml.Return, alive bool) {
 	supported, r := caller.EventTypes(w.device)
-	if r != nvmlproto.Success {
+	if r != nvml.Success {
 		return r, false
 	}
 	types := w.types & supported
 	if types == 0 {
-		return nvmlproto.NotSupported, false
+		return nvml.NotSupported, false
 	}
-	set, r := caller.NewSet()
-	if r != nvmlproto.Success {
+	set, r := caller.EventSet()
+	if r != nvml.Success {
 		return r, false
 	}
 	defer caller.FreeSet(set)
-	if r = caller.Register(w.device, types, set); r != nvmlproto.Success {
+	if r = caller.Register(w.device, types, set); r != nvml.Success {
 		return r, false
 	}
 	ready := nvmlproto.Event{Ready: true}
-	if types&w.types&eventXID == 0 && w.types&eventXID != 0 {
+	if types&w.types&nvml.EventXID == 0 && w.types&nvml.EventXID != 0 {
 		ready = nvmlproto.Event{Return: nvmlproto.NotSupported} // changes of MIG alone
 	}
 	w.write(ready)
 	for !w.ending() {
-		event, r := caller.Wait(set, waitFor)
+		event, r := caller.Wait(set, uint32(waitFor.Milliseconds()))
 		switch r {
-		case nvmlproto.Success:
+		case nvml.Success:
 			alive = true
-			if r = w.drain(caller, set, event); r != nvmlproto.Timeout {
+			if r = w.drain(caller, set, event); r != nvml.Timeout {
 				return r, alive
 			}
-		case nvmlproto.Timeout:
+		case nvml.Timeout:
 			alive = true
 		default:
 			return r, alive
 		}
 	}
-	return nvmlproto.Success, alive
+	return nvml.Success, alive
 }
 
 // drain reports an event and those that wait behind it: each code once with its number, so
 // that a burst is one frame. It returns what the last call returned.
-func (w *waiter) drain(caller Caller, set Set, event Event) int {
+func (w *waiter) drain(caller Caller, set nvml.Set, event nvml.Event) nvml.Return {
 	report := nvmlproto.Event{}
 	since := time.Now()
-	r := nvmlproto.Success
-	for r == nvmlproto.Success {
+	r := nvml.Success
+	for r == nvml.Success {
 		w.add(&report, event)
 		if len(report.XID) >= codesInEvent || time.Since(since) >= waitFor {
 			w.write(report)
 			report, since = nvmlproto.Event{}, time.Now()
 		}
 		if w.ending() {
-			r = nvmlproto.Timeout
+			r = nvml.Timeout
 			break
 		}
 		event, r = caller.Wait(set, 0)
@@ -188,21 +189,21 @@ func (w *waiter) drain(caller Caller, set Set, event Event) int {
 }
 
 // add counts an event.
-func (w *waiter) add(report *nvmlproto.Event, event Event) {
+func (w *waiter) add(report *nvmlproto.Event, event nvml.Event) {
 	switch event.Type {
-	case eventMIG:
+	case nvml.EventMIG:
 		report.MIG = true
 		w.changed()
-	case eventXID:
+	case nvml.EventXID:
 		same := func(x nvmlproto.XID) bool {
-			return x.Code == event.Data && (x.GI == nil) == (event.GI == wholeBoard) && (x.GI == nil || uint32(*x.GI) == event.GI)
+			return x.Code == event.Data && (x.GI == nil) == (event.GI == nvml.NoInstance) && (x.GI == nil || uint32(*x.GI) == event.GI)
 		}
 		if i := slices.IndexFunc(report.XID, same); i >= 0 {
 			report.XID[i].N++
 			return
 		}
 		x := nvmlproto.XID{Code: event.Data, N: 1}
-		if event.GI != wholeBoard {
+		if event.GI != nvml.NoInstance {
 			gi := int(event.GI)
 			x.GI = &gi
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/otelcol-gpu-nvml/internal/nvml"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
@@ -24,22 +25,22 @@ type fake struct {
 	boards    int
 	gpm       bool
 	mig       *nvmlproto.MIG
-	instances []Instance
+	instances []nvml.Instance
 	faults    map[string]fault // by thread and call, or by call
-	events    map[Device]chan Event
+	events    chan nvml.Event
+	types     uint64   // of events
 	calls     []string // thread and call
 	samples   int
-	// during is called during a read of the board.
-	during func()
+	during    func() // called by each Read
 }
 
 // fault is what a call does instead.
 type fault struct {
 	hang    chan struct{} // until it is closed
-	returns int
+	returns nvml.Return
 }
 
-func (f *fake) Caller(a Announce) Caller {
+func (f *fake) Caller(a nvml.Announce) Caller {
 	c := &fakeCaller{fake: f, announce: a}
 	if announcer, ok := a.(*announcer); ok {
 		c.thread = announcer.thread
@@ -49,11 +50,11 @@ func (f *fake) Caller(a Announce) Caller {
 
 type fakeCaller struct {
 	*fake
-	announce Announce
+	announce nvml.Announce
 	thread   string
 }
 
-func (c *fakeCaller) call(name string) int {
+func (c *fakeCaller) call(name string) nvml.Return {
 	begun := time.Now()
 	if c.announce != nil {
 		c.announce.Begin(name)
@@ -69,44 +70,47 @@ func (c *fakeCaller) call(name string) int {
 		<-does.hang
 	}
 	if c.announce != nil {
-		c.announce.End(name, does.returns, time.Since(begun))
+		c.announce.End(name, does.returns, float64(time.Since(begun).Microseconds()))
 	}
 	return does.returns
 }
 
-func (c *fakeCaller) Init() int                     { return c.call("init") }
-func (c *fakeCaller) Shutdown() int                 { return c.call("shutdown") }
-func (c *fakeCaller) ErrorString(r int) string      { return "error " + strconv.Itoa(r) }
-func (c *fakeCaller) Driver() (string, int)         { return "550.54", nvmlproto.Success }
-func (c *fakeCaller) NVML() (string, int)           { return "12.550", nvmlproto.Success }
-func (c *fakeCaller) Count() (int, int)             { return c.boards, nvmlproto.Success }
-func (c *fakeCaller) ByIndex(i int) (Device, int)   { return Device(i + 1), c.call("handle") }
-func (c *fakeCaller) MIG(Device) *nvmlproto.MIG     { return c.mig }
-func (c *fakeCaller) Forget(Device)                 { c.call("forget") }
-func (c *fakeCaller) GPMSupport(Device) (bool, int) { return c.gpm, c.call("support") }
+func (c *fakeCaller) Init() nvml.Return                { return c.call("init") }
+func (c *fakeCaller) Shutdown() nvml.Return            { return c.call("shutdown") }
+func (c *fakeCaller) ErrorString(r nvml.Return) string { return "error " + strconv.Itoa(int(r)) }
+func (c *fakeCaller) Driver() (string, nvml.Return)    { return "550.54", nvml.Success }
+func (c *fakeCaller) NVML() (string, nvml.Return)      { return "12.550", nvml.Success }
+func (c *fakeCaller) Count() (int, nvml.Return)        { return c.boards, nvml.Success }
+func (c *fakeCaller) Forget(nvml.Device)               { c.call("forget") }
 
-func (c *fakeCaller) ByPCI(address string) (Device, int) {
-	n, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(address, "0000:0"), ":00.0"))
-	return Device(n + 1), c.call("handle")
+func (c *fakeCaller) ByIndex(i int) (nvml.Device, nvml.Return) {
+	return nvml.Device(i + 1), c.call("handle")
 }
 
-func (c *fakeCaller) Identify(d Device, b *nvmlproto.Board) int {
+func (c *fakeCaller) ByPCI(address string) (nvml.Device, nvml.Return) {
+	n, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(address, "0000:0"), ":00.0"))
+	return nvml.Device(n + 1), c.call("handle")
+}
+
+func (c *fakeCaller) Identify(d nvml.Device, b *nvmlproto.Board) nvml.Return {
 	b.UUID = "GPU-" + strconv.Itoa(int(d)-1)
 	return c.call("identify")
 }
 
-func (c *fakeCaller) Instances(Device) ([]Instance, []nvmlproto.Refused, int) {
+func (c *fakeCaller) MIG(nvml.Device) (*nvmlproto.MIG, nvml.Return) { return c.mig, c.call("mig") }
+
+func (c *fakeCaller) Instances(nvml.Device) ([]nvml.Instance, []nvmlproto.Refused, nvml.Return) {
 	r := c.call("instances")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.instances), nil, r
 }
 
-func (c *fakeCaller) Read(_ Device, readings []nvmlproto.Reading) ([]nvmlproto.Value, []nvmlproto.Refused) {
+func (c *fakeCaller) Read(_ nvml.Device, readings []nvmlproto.Reading) ([]nvmlproto.Value, []nvmlproto.Refused) {
 	var values []nvmlproto.Value
 	for _, reading := range readings {
 		r := c.call(reading.Name)
-		values = append(values, nvmlproto.Value{Name: reading.Name, V: 1, Return: r})
+		values = append(values, nvmlproto.Value{Name: reading.Name, V: 1, Return: int(r)})
 	}
 	if c.during != nil {
 		c.during()
@@ -114,55 +118,65 @@ func (c *fakeCaller) Read(_ Device, readings []nvmlproto.Reading) ([]nvmlproto.V
 	return values, nil
 }
 
-func (c *fakeCaller) Processes(Device) (*nvmlproto.Processes, []nvmlproto.Refused) {
-	c.call("processes")
-	return &nvmlproto.Processes{List: []nvmlproto.Process{{PID: 1}}}, nil
+func (c *fakeCaller) Processes(nvml.Device) (*nvmlproto.Processes, []nvmlproto.Refused, nvml.Return) {
+	return &nvmlproto.Processes{List: []nvmlproto.Process{{PID: 1}}}, nil, c.call("processes")
 }
 
-func (c *fakeCaller) NewSample() (Sample, int) {
+func (c *fakeCaller) GPMSupport(nvml.Device) (bool, nvml.Return) {
+	return c.gpm, c.call("support")
+}
+
+func (c *fakeCaller) SampleAlloc() (nvml.Sample, nvml.Return) {
 	c.mu.Lock()
 	c.samples++
 	c.mu.Unlock()
-	return 1, c.call("new sample")
+	return 1, c.call("sample alloc")
 }
 
-func (c *fakeCaller) FreeSample(Sample) {
+func (c *fakeCaller) SampleFree(nvml.Sample) nvml.Return {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.samples--
-	c.mu.Unlock()
+	return nvml.Success
 }
-func (c *fakeCaller) TakeSample(Device, Sample) int { return c.call("sample") }
-func (c *fakeCaller) TakeInstanceSample(_ Device, gi int, _ Sample) int {
+
+func (c *fakeCaller) SampleGet(nvml.Device, nvml.Sample) nvml.Return { return c.call("sample") }
+
+func (c *fakeCaller) MigSampleGet(_ nvml.Device, gi int, _ nvml.Sample) nvml.Return {
 	return c.call("sample of " + strconv.Itoa(gi))
 }
 
-func (c *fakeCaller) Metrics(_, _ Sample, readings []nvmlproto.Reading) ([]nvmlproto.Value, int) {
+func (c *fakeCaller) Metrics(_, _ nvml.Sample, readings []nvmlproto.Reading) ([]nvmlproto.Value, []nvmlproto.Refused, nvml.Return) {
 	r := c.call("metrics")
 	var values []nvmlproto.Value
 	for _, reading := range readings {
 		values = append(values, nvmlproto.Value{Name: reading.Name, V: 1})
 	}
-	return values, r
+	return values, nil, r
 }
 
-func (c *fakeCaller) NewSet() (Set, int)               { return 1, nvmlproto.Success }
-func (c *fakeCaller) FreeSet(Set)                      {}
-func (c *fakeCaller) EventTypes(Device) (uint64, int)  { return eventXID | eventMIG, c.call("types") }
-func (c *fakeCaller) Register(Device, uint64, Set) int { return c.call("register") }
-func (c *fakeCaller) Wait(_ Set, timeout time.Duration) (Event, int) {
-	if r := c.call("wait"); r != nvmlproto.Success {
-		return Event{}, r
+func (c *fakeCaller) EventSet() (nvml.Set, nvml.Return) { return 1, nvml.Success }
+
+func (c *fakeCaller) FreeSet(nvml.Set) nvml.Return { return c.call("free set") }
+
+func (c *fakeCaller) EventTypes(nvml.Device) (uint64, nvml.Return) { return c.types, c.call("types") }
+
+func (c *fakeCaller) Register(nvml.Device, uint64, nvml.Set) nvml.Return { return c.call("register") }
+
+func (c *fakeCaller) Wait(_ nvml.Set, milliseconds uint32) (nvml.Event, nvml.Return) {
+	if r := c.call("wait"); r != nvml.Success {
+		return nvml.Event{}, r
 	}
 	select {
-	case e := <-c.events[1]:
-		return e, nvmlproto.Success
+	case e := <-c.events:
+		return e, nvml.Success
 	default:
 	}
 	select {
-	case e := <-c.events[1]:
-		return e, nvmlproto.Success
-	case <-time.After(timeout):
-		return Event{}, nvmlproto.Timeout
+	case e := <-c.events:
+		return e, nvml.Success
+	case <-time.After(time.Duration(milliseconds) * time.Millisecond):
+		return nvml.Event{}, nvml.Timeout
 	}
 }
 

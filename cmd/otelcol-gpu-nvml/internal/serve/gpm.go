@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/otelcol-gpu-nvml/internal/nvml"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
@@ -53,9 +54,9 @@ func (t *turns) give() { <-t.token }
 
 // window is what GPM measures of a board or an instance over the time between two scrapes.
 type window struct {
-	layout string // what was measured: the window of another layout says nothing
-	from   Sample // of the last scrape
-	to     Sample // of this one
+	layout string      // what was measured: the window of another layout says nothing
+	from   nvml.Sample // of the last scrape
+	to     nvml.Sample // of this one
 	since  time.Time
 }
 
@@ -68,7 +69,7 @@ type gpm struct {
 	missed   bool            // the turn did not come during this scrape
 	asked    bool            // support is known
 	support  bool
-	refused  int // what asking for support returned, if it may be asked again
+	refused  nvml.Return // what asking for support returned, if it may be asked again
 }
 
 // whole is the board in place of an instance.
@@ -79,23 +80,23 @@ func (g *gpm) begin() { g.missed = false }
 
 // forget is called for another handle of the board: windows of the old one say nothing.
 func (g *gpm) forget() {
-	g.asked, g.support, g.refused = false, false, nvmlproto.Success
+	g.asked, g.support, g.refused = false, false, nvml.Success
 	for _, w := range g.windows {
 		w.since = time.Time{}
 	}
 }
 
 // supported asks once whether the board has GPM, or again where it may change.
-func (g *gpm) supported(d Device) bool {
+func (g *gpm) supported(d nvml.Device) bool {
 	if g.asked {
 		return g.support
 	}
 	g.call(func() {
-		var r int
+		var r nvml.Return
 		g.support, r = g.caller.GPMSupport(d)
-		g.asked, g.refused = r == nvmlproto.Success, r
-		if nvmlproto.Unavailable(r) {
-			g.asked, g.refused = true, nvmlproto.Success
+		g.asked, g.refused = r == nvml.Success, r
+		if r.Unavailable() {
+			g.asked, g.refused = true, nvml.Success
 		}
 	})
 	return g.support
@@ -119,72 +120,73 @@ func (g *gpm) call(f func()) bool {
 
 // read takes a sample of the board, or one of its instances, and returns what GPM measured
 // since the last one. There is nothing to say at first, after a gap, and for a new layout.
-func (g *gpm) read(d Device, gi int, layout string, longest time.Duration, readings []nvmlproto.Reading) []nvmlproto.Value {
+func (g *gpm) read(d nvml.Device, gi int, layout string, longest time.Duration, readings []nvmlproto.Reading) ([]nvmlproto.Value, []nvmlproto.Refused) {
 	if len(readings) == 0 {
-		return nil
+		return nil, nil
 	}
 	w, r := g.window(gi, layout)
 	if w == nil {
-		return returned(readings, r)
+		return returned(readings, r), nil
 	}
 	now := time.Now()
 	if !g.call(func() {
 		if gi == whole {
-			r = g.caller.TakeSample(d, w.to)
+			r = g.caller.SampleGet(d, w.to)
 		} else {
-			r = g.caller.TakeInstanceSample(d, gi, w.to)
+			r = g.caller.MigSampleGet(d, gi, w.to)
 		}
 	}) {
-		return nil
+		return nil, nil
 	}
-	if r != nvmlproto.Success {
-		return returned(readings, r)
+	if r != nvml.Success {
+		return returned(readings, r), nil
 	}
 	age := now.Sub(w.since)
 	if !w.since.IsZero() && age < shortestWindow {
-		return nil // the window goes on
+		return nil, nil // the window goes on
 	}
 	var values []nvmlproto.Value
+	var refused []nvmlproto.Refused
 	if !w.since.IsZero() && age <= longest {
-		if !g.call(func() { values, r = g.caller.Metrics(w.from, w.to, readings) }) {
-			return nil // the window goes on
+		if !g.call(func() { values, refused, r = g.caller.Metrics(w.from, w.to, readings) }) {
+			return nil, nil // the window goes on
 		}
-		if r != nvmlproto.Success {
+		if r != nvml.Success {
 			values = returned(readings, r)
 		}
 	}
 	w.from, w.to, w.since = w.to, w.from, now
-	return values
+	return values, refused
 }
 
 // window returns the window for a layout, without a beginning if it is new, or nil and
 // what the library returned. It is nil with 0 if the turn did not come.
-func (g *gpm) window(gi int, layout string) (*window, int) {
+func (g *gpm) window(gi int, layout string) (*window, nvml.Return) {
 	if w := g.windows[gi]; w != nil {
 		if w.layout != layout {
 			w.layout, w.since = layout, time.Time{}
 		}
-		return w, nvmlproto.Success
+		return w, nvml.Success
 	}
 	w := &window{layout: layout}
-	r := nvmlproto.Success
-	if !g.call(func() { w.from, r = g.caller.NewSample() }) || r != nvmlproto.Success {
+	r := nvml.Success
+	if !g.call(func() { w.from, r = g.caller.SampleAlloc() }) || r != nvml.Success {
 		return nil, r
 	}
-	if !g.call(func() { w.to, r = g.caller.NewSample() }) || r != nvmlproto.Success {
-		g.call(func() { g.caller.FreeSample(w.from) })
+	if !g.call(func() { w.to, r = g.caller.SampleAlloc() }) || r != nvml.Success {
+		g.call(func() { g.caller.SampleFree(w.from) })
 		return nil, r
 	}
 	g.windows[gi] = w
-	return w, nvmlproto.Success
+	return w, nvml.Success
 }
 
 // keep frees the windows of instances that are gone.
 func (g *gpm) keep(has func(gi int) bool) {
 	for gi, w := range g.windows {
 		if gi != whole && !has(gi) && g.call(func() {
-			g.caller.FreeSample(w.from)
-			g.caller.FreeSample(w.to)
+			g.caller.SampleFree(w.from)
+			g.caller.SampleFree(w.to)
 		}) {
 			delete(g.windows, gi)
 		}
@@ -192,13 +194,13 @@ func (g *gpm) keep(has func(gi int) bool) {
 }
 
 // returned is the same return for all readings, which is none for success.
-func returned(readings []nvmlproto.Reading, r int) []nvmlproto.Value {
-	if r == nvmlproto.Success {
+func returned(readings []nvmlproto.Reading, r nvml.Return) []nvmlproto.Value {
+	if r == nvml.Success {
 		return nil
 	}
 	values := make([]nvmlproto.Value, 0, len(readings))
 	for _, reading := range readings {
-		values = append(values, nvmlproto.Value{Name: reading.Name, Return: r})
+		values = append(values, nvmlproto.Value{Name: reading.Name, Return: int(r)})
 	}
 	return values
 }

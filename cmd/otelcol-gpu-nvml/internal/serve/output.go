@@ -8,8 +8,8 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/otelcol-gpu-nvml/internal/nvml"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
@@ -58,10 +58,10 @@ func (a *announcer) Begin(call string) {
 	a.flush()
 }
 
-func (a *announcer) End(call string, returned int, took time.Duration) {
-	a.lost = a.lost || nvmlproto.Lost(returned)
+func (a *announcer) End(call string, r nvml.Return, micros float64) {
+	a.lost = a.lost || r.Lost()
 	a.pending = nvmlproto.AppendEnd(a.pending, nvmlproto.Call{
-		Thread: a.thread, Name: call, Return: returned, Micros: float64(took.Nanoseconds()) / 1000,
+		Thread: a.thread, Name: call, Return: int(r), Micros: micros,
 	})
 }
 

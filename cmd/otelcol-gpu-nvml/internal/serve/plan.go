@@ -21,24 +21,15 @@ const (
 // guest is nvmlDeviceGetVirtualizationMode of a vGPU.
 const guest = 2
 
-// links is which of two readings of NVLink's bytes a board answers.
-type links int
-
-const (
-	linksUnknown links = iota
-	linksData          // nvlink.data, of all links at once
-	linksBytes         // nvlink.bytes, link by link
-)
-
 // plan is what to read of a board.
 type plan struct {
-	board, fallback, boardGPM []nvmlproto.Reading
-	instance, instanceGPM     []nvmlproto.Reading
+	board, boardGPM       []nvmlproto.Reading
+	instance, instanceGPM []nvmlproto.Reading
 }
 
 // newPlan chooses the readings of a request for a board. hourly is whether to read what
 // hardly ever changes.
-func newPlan(request *nvmlproto.Request, b *nvmlproto.Board, known links, hourly bool) plan {
+func newPlan(request *nvmlproto.Request, b *nvmlproto.Board, hourly bool) plan {
 	var p plan
 	for _, r := range nvmlproto.Readings {
 		if !r.In(request.Groups) || (r.Hourly && !hourly) || !sensible(request, b, &r) {
@@ -56,12 +47,7 @@ func newPlan(request *nvmlproto.Request, b *nvmlproto.Board, known links, hourly
 		case r.Instances:
 			p.instance = append(p.instance, r)
 		}
-		switch of := linksOf(&r); {
-		case of == linksBytes && known == linksUnknown:
-			p.fallback = append(p.fallback, r)
-		case of == linksUnknown || known == linksUnknown || of == known:
-			p.board = append(p.board, r)
-		}
+		p.board = append(p.board, r)
 	}
 	return p
 }
@@ -83,25 +69,4 @@ func sensible(request *nvmlproto.Request, b *nvmlproto.Board, r *nvmlproto.Readi
 		return len(b.Instances) == 0
 	}
 	return true
-}
-
-func linksOf(r *nvmlproto.Reading) links {
-	switch {
-	case strings.HasPrefix(r.Name, "nvlink.data."):
-		return linksData
-	case strings.HasPrefix(r.Name, "nvlink.bytes."):
-		return linksBytes
-	default:
-		return linksUnknown
-	}
-}
-
-// answering is which readings of NVLink's bytes are among the values.
-func answering(values []nvmlproto.Value) links {
-	for _, v := range values {
-		if of := linksOf(&nvmlproto.Reading{Name: v.Name}); of != linksUnknown && v.Return == nvmlproto.Success {
-			return of
-		}
-	}
-	return linksUnknown
 }

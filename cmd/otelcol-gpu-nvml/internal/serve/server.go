@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/otelcol-gpu-nvml/internal/nvml"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
@@ -149,8 +150,9 @@ func (s *Server) start() {
 		s.caller = s.library.Caller(&s.announce)
 	}
 	s.system.Error = ""
-	if s.system.Return = s.caller.Init(); s.system.Return != nvmlproto.Success {
-		s.system.Error = s.caller.ErrorString(s.system.Return)
+	r := s.caller.Init()
+	if s.system.Return = int(r); r != nvml.Success {
+		s.system.Error = s.caller.ErrorString(r)
 		return
 	}
 	s.ready = true

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/otelcol-gpu-nvml/internal/nvml"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
@@ -154,7 +155,7 @@ func TestNoLibrary(t *testing.T) {
 func TestBoardsThatDoNotAnswer(t *testing.T) {
 	for _, test := range []struct {
 		call    string
-		returns int
+		returns nvml.Return
 		want    nvmlproto.Board
 	}{
 		{"handle", 6, nvmlproto.Board{Return: 6, Error: "error 6"}},
@@ -199,7 +200,7 @@ func TestRequestsOfBoards(t *testing.T) {
 
 func TestStopFinishesCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &lab{t: t, fake: &fake{boards: 2}}
+		l := &lab{t: t, fake: &fake{boards: 2, types: nvml.EventXID}}
 		release := make(chan struct{})
 		l.fake.fault(hanging[:6]+"1:00.0 power.usage", fault{hang: release})
 		l.Server = New(func() (Library, string, []string) { return l.fake, "", nil }, l, "", func(error) {})
