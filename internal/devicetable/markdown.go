@@ -16,6 +16,8 @@ type Words struct {
 	Intro  string // title and first paragraphs
 	System string // what the fields are of, such as DCGM
 	Part   string // what a part of a board is called, such as instance
+	// Of a source that is no exporter: what identifies it, instead of address and port.
+	Source string
 }
 
 // Markdown returns the documentation of the table.
@@ -41,7 +43,11 @@ func (t *Table) Markdown(w Words) string {
 	for _, d := range t.Derived {
 		row(&b, code(d.Metric.Name), kind(d.Metric), codes(d.Keys), t.listed(d.From), d.Rule)
 	}
-	b.WriteString("\n## About the exporter\n\nResource and points have `server.address`, `server.port` and, where known, `k8s.node.name`.\n\n")
+	about, unit := "## About the exporter\n\nResource and points have `server.address`, `server.port` and, where known, `k8s.node.name`.", "Unit on the page"
+	if w.Source != "" {
+		about, unit = "## About the source\n\nResource and points have "+w.Source+".", "Unit"
+	}
+	b.WriteString("\n" + about + "\n\n")
 	row(&b, "Metric", "Kind, unit", "What")
 	row(&b, "---", "---", "---")
 	for _, m := range []*names.Metric{&names.ExporterUp, &names.ExporterFrozen, &names.ExporterScrapeDuration, &names.ExporterScrapeSamples} {
@@ -56,7 +62,7 @@ func (t *Table) Markdown(w Words) string {
 		}
 		row(&b, append(cells, more...)...)
 	}
-	fieldRow("Field", "Number", "Other names", "Unit on the page", "Scope", "Notes")
+	fieldRow("Field", "Number", "Other names", unit, "Scope", "Notes")
 	fieldRow("---", "---", "---", "---", "---", "---")
 	for i := range t.Fields {
 		f := &t.Fields[i]

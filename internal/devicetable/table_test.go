@@ -92,7 +92,10 @@ func TestLacking(t *testing.T) {
 	assert.Equal(t, []Series{first, {Metric: &names.HwPower, From: []ID{3}, Unless: []ID{}}}, got.Series)
 	assert.Equal(t, shared.Derived[:1], got.Derived)
 	assert.Equal(t, []ID{2, 3}, shared.Series[1].From, "the list is that of others as well")
-	assert.NotContains(t, got.Markdown(Words{}), "``")
+	text := got.Markdown(Words{Source: "`server.address`=acme"})
+	assert.NotContains(t, text, "``")
+	assert.Contains(t, text, "## About the source\n\nResource and points have `server.address`=acme.\n")
+	assert.NotContains(t, text, "Unit on the page")
 }
 
 func TestRowText(t *testing.T) {

@@ -12,3 +12,4 @@
 package nvmlreceiver
 
 //go:generate mdatagen metadata.yaml
+//go:generate go run ./internal/fieldsdoc

@@ -141,8 +141,8 @@ var derived = []devicetable.Derived{
 		Rule: "The reading. Without what is reserved, but where a driver before 510 counts it as used. Of a GPU in MIG mode without a reading of its own the sum over its instances, if all of them have one.",
 	},
 	{
-		Metric: &names.GPUMemoryLimit, From: []devicetable.ID{nvidia.FBTotal},
-		Rule: "The reading, with group memory or inventory. Of a GPU that sleeps the one before. Sums over MIG instances as for the usage.",
+		Metric: &names.GPUMemoryLimit, From: []devicetable.ID{nvidia.FBTotal, nvidia.FBUsed, nvidia.FBFree, nvidia.FBReserved},
+		Rule: "The total, with group memory or inventory; without it used, free and reserved together. Of a GPU that sleeps the one before. Sums over MIG instances as for the usage.",
 	},
 	{
 		Metric: &names.GPUMemoryUtilization, From: []devicetable.ID{nvidia.FBUsed, nvidia.FBTotal},

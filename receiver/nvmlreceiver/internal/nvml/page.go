@@ -17,6 +17,7 @@ import (
 const (
 	reasonUUID    = "uuid"    // no UUID, or none in the known form
 	reasonUnknown = "unknown" // a reading that is not asked for
+	reasonReturn  = "return_other"
 )
 
 // device is what is kept of a board or an instance for its rows.
@@ -133,7 +134,7 @@ func (m *Mapping) readValues(d *device, values []nvmlproto.Value, board *nvmlpro
 		v := &values[i]
 		key, r := rowKey{v.Name, v.Row}, readings[v.Name]
 		switch {
-		case r == nil || board == nil && !r.Instances || !validRow(r, v.Row):
+		case r == nil || board == nil && !r.Instances || v.Return == nvmlproto.Success && !validRow(r, v.Row):
 			m.refuse("unknown", reasonUnknown)
 			continue
 		case m.seen[key]:
@@ -256,6 +257,8 @@ func (m *Mapping) returned(call string, r int) {
 	case nvmlproto.Unavailable(r):
 	case nvmlproto.Denied(r):
 		m.result.Denied[call]++
+	case r < 0 || r > nvmlproto.Unknown: // no header has it: as many series as it likes
+		m.refuse(call, reasonReturn)
 	default:
 		m.refuse(call, nvmlproto.ReturnText(r))
 	}
