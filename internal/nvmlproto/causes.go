@@ -103,7 +103,7 @@ func DeniedRemedy(call string, container bool) string {
 	case call == string(MethodGPM):
 		return "profiling counters need rights: run as root, or with NVreg_RestrictProfilingToAdminUsers=0 for the driver; remove profiling from groups if it is read elsewhere"
 	case container:
-		return "give the container NVIDIA_MIG_MONITOR_DEVICES=all for MIG instances, and let its user read /dev/nvidiactl, /dev/nvidia* and /dev/nvidia-caps"
+		return "run as root, or let the container's user read /dev/nvidiactl and /dev/nvidia*; for MIG instances set NVIDIA_MIG_MONITOR_DEVICES=all in a container with CAP_SYS_ADMIN (chart: nvml.migDevices)"
 	}
 	return "run as root, or let the user read /dev/nvidiactl, /dev/nvidia* and, for MIG instances, /dev/nvidia-caps"
 }

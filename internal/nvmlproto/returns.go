@@ -55,3 +55,9 @@ func Denied(r int) bool { return r == NoPermission || r == OperatingSystem }
 
 // Lost reports whether a return means that the board has left its bus.
 func Lost(r int) bool { return r == GPUIsLost || r == GPUNotFound }
+
+// NeedsNewHelper reports whether a return means that no call succeeds any more in the
+// process that made it.
+func NeedsNewHelper(r int) bool {
+	return r == Uninitialized || r == DriverNotLoaded || r == LibraryDriverMismatch
+}

@@ -79,7 +79,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.NvmlReceiverHelperRestarts, err = builder.meter.Int64Counter(
 		"otelcol_nvml_receiver_helper_restarts",
-		metric.WithDescription("Helper processes that took the place of another one, by the reason. [Development]"),
+		metric.WithDescription("Helper processes that were ended, have ended or could not be started, by the reason. [Development]"),
 		metric.WithUnit("{restart}"),
 	)
 	errs = errors.Join(errs, err)

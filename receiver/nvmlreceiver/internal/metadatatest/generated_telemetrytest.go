@@ -56,7 +56,7 @@ func AssertEqualNvmlReceiverDriverSeconds(t *testing.T, tt *componenttest.Teleme
 func AssertEqualNvmlReceiverHelperRestarts(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_nvml_receiver_helper_restarts",
-		Description: "Helper processes that took the place of another one, by the reason. [Development]",
+		Description: "Helper processes that were ended, have ended or could not be started, by the reason. [Development]",
 		Unit:        "{restart}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
