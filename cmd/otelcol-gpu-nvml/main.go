@@ -86,7 +86,7 @@ func answer(open serve.Open, in io.Reader, out io.Writer) error {
 		go stop()
 	}
 	select {
-	case <-stopped:
+	case <-server.Quiet():
 	case <-time.After(endOfInput):
 	}
 	return err

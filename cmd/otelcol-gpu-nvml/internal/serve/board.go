@@ -54,12 +54,12 @@ func (b *board) run(idle func()) {
 		}
 		b.announce.lost = false
 		frame := b.read(request)
+		idle() // before the answer, which the next request may follow at once
 		if b.stopping() {
 			b.announce.flush()
 		} else {
 			b.announce.board(frame)
 		}
-		idle()
 	}
 	b.events.stop()
 }

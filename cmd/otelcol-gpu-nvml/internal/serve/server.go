@@ -26,6 +26,7 @@ type Server struct {
 	turns    *turns
 	requests chan *nvmlproto.Request // one that waits
 	stop     chan struct{}
+	quiet    chan struct{}
 	closed   chan struct{}
 	stopping atomic.Bool
 
@@ -46,7 +47,8 @@ type Server struct {
 func New(open Open, out io.Writer, build string, failed func(error)) *Server {
 	s := &Server{
 		open: open, out: &output{to: out, failed: failed}, turns: newTurns(),
-		requests: make(chan *nvmlproto.Request, 1), stop: make(chan struct{}), closed: make(chan struct{}),
+		requests: make(chan *nvmlproto.Request, 1), stop: make(chan struct{}),
+		quiet: make(chan struct{}), closed: make(chan struct{}),
 		boards: map[string]*board{}, busy: map[string]bool{},
 	}
 	s.announce.out = s.out
@@ -89,6 +91,10 @@ func (s *Server) Stop() {
 	<-s.closed
 }
 
+// Quiet is closed, after Stop has been called, once no thread is in a call but those that
+// wait for events: that is earlier than Stop returns.
+func (s *Server) Quiet() <-chan struct{} { return s.quiet }
+
 // run answers requests, on a thread of its own.
 func (s *Server) run() {
 	runtime.LockOSThread()
@@ -105,6 +111,9 @@ func (s *Server) run() {
 	}
 	for _, b := range s.boards {
 		<-b.done
+	}
+	close(s.quiet)
+	for _, b := range s.boards {
 		for _, w := range b.events.all {
 			<-w.done
 		}
