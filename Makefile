@@ -106,20 +106,21 @@ build: requirements ## binaries into bin/
 	@echo "building (the first build takes a few minutes)"
 	@cd cmd/otelcol-gpu && $(GO_BUILD) -trimpath -tags $(TAGS) -ldflags '-s -w' -o ../../$(BIN)/otelcol-gpu .
 	@$(GO_BUILD) -trimpath -ldflags '-s -w -X main.version='$$(sed -n 's/^  version: //p' builder-config.yaml) -o $(BIN)/gpuctl ./cmd/gpuctl
+	@$(GO_BUILD) -trimpath -ldflags '-s -w -X main.version='$$(sed -n 's/^  version: //p' builder-config.yaml) -o $(BIN)/otelcol-gpu-nvml ./cmd/otelcol-gpu-nvml
 	@cd testbed && $(GO_BUILD) -trimpath -o ../$(BIN)/ ./cmd/gpusim ./cmd/demo
 
 .PHONY: image
-image: ## the container image, with docker buildx or podman (IMAGE=name PLATFORMS=linux/amd64,linux/arm64 PUSH=1)
+image: ## the container image, with docker buildx or podman (IMAGE=name PLATFORMS=linux/amd64,linux/arm64 PUSH=1; FLAVOUR=nvml: with the helper that asks NVIDIA's driver)
 	@scripts/image
 
 .PHONY: sbom
 sbom: build ## what is in the binaries, as CycloneDX: bin/*.cdx.json
 	@$(GO) run ./internal/sbom -version "$$(sed -n 's/^  version: //p' builder-config.yaml)" -web extension/gpuconsoleextension/web $(BIN)/otelcol-gpu >$(BIN)/otelcol-gpu.cdx.json
-	@$(GO) run ./internal/sbom -version "$$(sed -n 's/^  version: //p' builder-config.yaml)" $(BIN)/gpuctl >$(BIN)/gpuctl.cdx.json
+	@for name in gpuctl otelcol-gpu-nvml; do $(GO) run ./internal/sbom -version "$$(sed -n 's/^  version: //p' builder-config.yaml)" $(BIN)/$$name >$(BIN)/$$name.cdx.json || exit 1; done
 
 .PHONY: third-party
 third-party: build ## license texts of everything that is linked in: bin/third-party
-	@$(GO) run ./internal/sbom/thirdparty -page extension/gpuconsoleextension/web/dist/third-party-licenses.md -out $(BIN)/third-party $(BIN)/otelcol-gpu $(BIN)/gpuctl
+	@$(GO) run ./internal/sbom/thirdparty -page extension/gpuconsoleextension/web/dist/third-party-licenses.md -out $(BIN)/third-party $(BIN)/otelcol-gpu $(BIN)/gpuctl $(BIN)/otelcol-gpu-nvml
 
 .PHONY: archive
 archive: ## commands, configurations, licenses and bill of materials: bin/otelcol-gpu-VERSION-OS-ARCH.tar.gz (GOOS, GOARCH)
@@ -155,7 +156,7 @@ generate: tools ## generated code and documentation
 	sed -i 's|^\[otelcol-gpu\]: *$$|[otelcol-gpu]: https://github.com/otelcol-gpu/otelcol-gpu|' */*/README.md
 	cd mixin && $(GO) generate ./...
 	rm -rf charts/otelcol-gpu/files && mkdir -p charts/otelcol-gpu/files/dashboards charts/otelcol-gpu/files/rules
-	cp config/{agent,agent-raw,applications,inference,inference-gateways,host,gateway,gateway-applications,raw-gateway,scale-out,scale-out-gateway,standalone,vendors}.yaml charts/otelcol-gpu/values.yaml charts/otelcol-gpu/files/
+	cp config/{agent,agent-raw,applications,inference,inference-gateways,host,gateway,gateway-applications,raw-gateway,scale-out,scale-out-gateway,standalone,vendors,nvml}.yaml charts/otelcol-gpu/values.yaml charts/otelcol-gpu/files/
 	cp mixin/dashboards/*.json charts/otelcol-gpu/files/dashboards/ && cp mixin/rules/*.yaml charts/otelcol-gpu/files/rules/
 	$(TOOLS)/builder --config builder-config.yaml --skip-compilation
 	for module in . tools mixin testbed testbed/kubernetes; do (cd $$module && $(GO) mod tidy) || exit 1; done

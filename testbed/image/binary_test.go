@@ -50,6 +50,22 @@ func TestCollectorIsStatic(t *testing.T) {
 	}
 }
 
+// The helper of the nvml receiver needs a loader, and glibc of any version: no symbol of a
+// version.
+func TestHelperNeedsAnyGlibc(t *testing.T) {
+	f, err := elf.Open(filepath.Join(root, "bin", "otelcol-gpu-nvml"))
+	require.NoError(t, err, "run make build")
+	libraries, err := f.ImportedLibraries()
+	require.NoError(t, err)
+	assert.Subset(t, []string{"libc.so.6", "libdl.so.2", "libpthread.so.0"}, libraries)
+	assert.Contains(t, libraries, "libc.so.6")
+	needed, err := f.DynamicVersionNeeds()
+	if err == nil {
+		assert.Empty(t, needed)
+	}
+	require.NoError(t, f.Close())
+}
+
 // collector runs bin/otelcol-gpu to its end and returns what it printed.
 func collector(t *testing.T, environment []string, arguments ...string) (string, error) {
 	t.Helper()

@@ -6,6 +6,7 @@ package image
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -153,7 +154,7 @@ func TestBuildCommandsAreTheMakefiles(t *testing.T) {
 		}
 	}
 	commands := goBuild.FindAllString(script, -1)
-	require.Len(t, commands, 2, script)
+	require.Len(t, commands, 3, script)
 	for _, command := range commands {
 		command = normal(command, tags)
 		assert.Equal(t, of[command[strings.LastIndex(command, " ")+1:]], command)
@@ -168,8 +169,8 @@ func TestBuildCommandsAreTheMakefiles(t *testing.T) {
 // The image has the license texts that `make third-party` collects: the same
 // command, of the binaries that are in it.
 func TestLicensesAreInTheImage(t *testing.T) {
-	command := regexp.MustCompile(`run \./internal/sbom/thirdparty -page \S+ -out \S+ \S+ \S+`)
-	clean := strings.NewReplacer("$(BIN)", "bin", "/out/bin", "bin", "/out/", "bin/").Replace
+	command := regexp.MustCompile(`run \./internal/sbom/thirdparty -page \S+ -out \S+( \S+){3}`)
+	clean := strings.NewReplacer("$(BIN)", "bin", "/out/bin", "bin", "/out/nvml", "bin", "/out/", "bin/").Replace
 	made := command.FindString(read(t, "Makefile"))
 	require.NotEmpty(t, made)
 	dockerfile := read(t, "Dockerfile")
@@ -219,7 +220,7 @@ func TestCopiedFilesExist(t *testing.T) {
 	assert.GreaterOrEqual(t, copies, 3)
 }
 
-// Every file that the two commands are built from is sent to the builder, on both
+// Every file that the commands are built from is sent to the builder, on both
 // architectures; tests and what lies about is not.
 func TestDockerignoreKeepsWhatIsBuilt(t *testing.T) {
 	matcher := ignored(t)
@@ -229,7 +230,7 @@ func TestDockerignoreKeepsWhatIsBuilt(t *testing.T) {
 	const format = `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`
 	kept := 0
 	for _, architecture := range []string{"amd64", "arm64"} {
-		for _, main := range [][2]string{{"cmd/otelcol-gpu", "."}, {".", "./cmd/gpuctl"}} {
+		for _, main := range [][2]string{{"cmd/otelcol-gpu", "."}, {".", "./cmd/gpuctl"}, {".", "./cmd/otelcol-gpu-nvml"}} {
 			list := exec.Command("go", "list", "-deps", "-tags", tags, "-f", format, main[1])
 			list.Dir = filepath.Join(root, main[0])
 			list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
@@ -263,11 +264,34 @@ func TestDockerignoreKeepsWhatIsBuilt(t *testing.T) {
 }
 
 // The result is not root, has labels that describe it, has both commands and a default that
-// is among its files.
+// is among its files. The flavour nvml has the helper, and glibc.
 func TestImageOfTheLastStage(t *testing.T) {
 	all, _ := stages(t)
-	last := all[len(all)-1]
+	last, flavour := all[len(all)-1], all[len(all)-2]
 	assert.Regexp(t, `^gcr\.io/distroless/static-.+:nonroot$`, last.BaseName)
+	testStage(t, last, []string{"/out/bin/"}, []string{"standalone.yaml"})
+	environment := map[string]string{}
+	for _, command := range last.Commands {
+		_, env := command.(*instructions.EnvCommand)
+		assert.False(t, env && strings.Contains(fmt.Sprint(command), "NVIDIA"), "no driver without the helper")
+	}
+	assert.Equal(t, "nvml", flavour.Name)
+	assert.Regexp(t, `^gcr\.io/distroless/base-.+:nonroot$`, flavour.BaseName)
+	testStage(t, flavour, []string{"/out/bin/", "/out/nvml/"}, []string{"standalone.yaml", "nvml-standalone.yaml"})
+	for _, command := range flavour.Commands {
+		if c, ok := command.(*instructions.EnvCommand); ok {
+			for _, pair := range c.Env {
+				environment[pair.Key] = pair.Value
+			}
+		}
+	}
+	// NVIDIA_MIG_MONITOR_DEVICES is none of them: with it the container toolkit starts no
+	// container without CAP_SYS_ADMIN.
+	assert.Equal(t, map[string]string{"STATE_DIRECTORY": "/var/lib/otelcol-gpu", "NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"}, environment)
+}
+
+func testStage(t *testing.T, last instructions.Stage, binaries, configurations []string) {
+	t.Helper()
 	labels, folders := map[string]string{}, map[string][]string{}
 	var user, entry, arguments string
 	for _, command := range last.Commands {
@@ -290,10 +314,14 @@ func TestImageOfTheLastStage(t *testing.T) {
 	}
 	assert.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, user, "a number, so that Kubernetes sees that it is not root")
 	assert.Equal(t, "/usr/local/bin/otelcol-gpu", entry)
-	assert.Equal(t, []string{"/out/bin/"}, folders["/usr/local/bin/"])
+	assert.Equal(t, binaries, folders["/usr/local/bin/"])
 	assert.Equal(t, []string{"config/*.yaml"}, folders["/etc/otelcol-gpu/"])
-	assert.Equal(t, "--config /etc/otelcol-gpu/standalone.yaml", arguments)
-	assert.FileExists(t, filepath.Join(root, "config", "standalone.yaml"))
+	var wanted []string
+	for _, name := range configurations {
+		wanted = append(wanted, "--config /etc/otelcol-gpu/"+name)
+		assert.FileExists(t, filepath.Join(root, "config", name))
+	}
+	assert.Equal(t, strings.Join(wanted, " "), arguments)
 	assert.Equal(t, "$VERSION", labels["version"])
 	assert.Equal(t, "Apache-2.0", labels["licenses"])
 	assert.Equal(t, last.BaseName, labels["base.name"])

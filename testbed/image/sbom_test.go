@@ -40,3 +40,19 @@ func TestBillOfMaterials(t *testing.T) {
 	assert.NotEmpty(t, versions["uplot"])
 	assert.NotContains(t, versions, "github.com/otelcol-gpu/otelcol-gpu", "it is the application itself")
 }
+
+// The helper's bill is short, and has what loads the driver's library with its license.
+func TestBillOfMaterialsOfTheHelper(t *testing.T) {
+	made := exec.Command("go", "run", "./internal/sbom", "-version", "0.1.0", "bin/otelcol-gpu-nvml")
+	made.Dir = root
+	text, err := made.Output()
+	require.NoError(t, err)
+	var bom cyclonedx.BOM
+	require.NoError(t, cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bom))
+	found := map[string]string{}
+	for _, c := range *bom.Components {
+		require.NotNil(t, c.Licenses, c.Name)
+		found[c.Name] = (*c.Licenses)[0].License.ID
+	}
+	assert.Equal(t, map[string]string{"github.com/ebitengine/purego": "Apache-2.0", "stdlib": "BSD-3-Clause"}, found)
+}

@@ -38,6 +38,14 @@ func TestScriptOfMakeImage(t *testing.T) {
 			asked:   []string{"docker buildx build", "--build-arg VERSION=0.1.0", "--build-arg REVISION=", "--tag otelcol-gpu:0.1.0", "--load", " .\n"},
 			message: "image: otelcol-gpu:0.1.0",
 		},
+		"docker, with the helper": {
+			engines: map[string]string{"docker": working}, env: []string{"FLAVOUR=nvml"},
+			asked:   []string{"docker buildx build", "--target nvml", "--tag otelcol-gpu:0.1.0-nvml", "--load", " .\n"},
+			message: "image: otelcol-gpu:0.1.0-nvml",
+		},
+		"a flavour that there is not": {
+			engines: map[string]string{"docker": working}, env: []string{"FLAVOUR=alpine"}, message: "FLAVOUR is alpine: leave it out, or set it to nvml", fails: true,
+		},
 		"docker, two platforms into a file": {
 			engines: map[string]string{"docker": working}, env: []string{"PLATFORMS=linux/amd64,linux/arm64"},
 			asked: []string{"--platform linux/amd64,linux/arm64", "--output type=oci,dest=bin/otelcol-gpu-0.1.0.oci.tar"}, not: "--load",
