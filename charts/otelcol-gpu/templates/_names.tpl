@@ -56,14 +56,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ include "otelcol-gpu.commonLabels" .root }}
 {{- end -}}
 
+{{/* The image of a .part: that with the helper of the nvml receiver where the part has it. */}}
 {{- define "otelcol-gpu.image" -}}
-{{- with .Values.image -}}
-{{- if .digest -}}
-{{ .repository }}@{{ .digest }}
-{{- else -}}
-{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{- $image := .root.Values.image -}}
+{{- $tag := default .root.Chart.AppVersion $image.tag -}}
+{{- $digest := $image.digest -}}
+{{- if and .root.Values.nvml.enabled (has .part (list "agent" "standalone")) -}}
+{{- $tag = default (ternary $tag (printf "%s-nvml" $tag) (hasSuffix "-nvml" $tag)) .root.Values.nvml.image.tag -}}
+{{- $digest = .root.Values.nvml.image.digest -}}
 {{- end -}}
-{{- end -}}
+{{ $image.repository }}{{ if $digest }}@{{ $digest }}{{ else }}:{{ $tag }}{{ end }}
 {{- end -}}
 
 {{/* The account of a part; values of the part in .account */}}

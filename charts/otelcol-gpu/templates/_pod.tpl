@@ -36,6 +36,15 @@ imagePullSecrets:
 priorityClassName: {{ . }}
 {{- end }}
 terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds }}
+{{- if and .root.Values.nvml.enabled (has .part (list "agent" "standalone")) }}
+{{- with .root.Values.nvml.runtimeClassName }}
+runtimeClassName: {{ . }}
+{{- end }}
+{{- if .root.Values.nvml.processes }}
+# The driver names processes by the node's ids.
+hostPID: true
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{/*
@@ -59,7 +68,7 @@ the user adds. writes: whether there is a remote write.
 {{- end -}}
 
 {{- define "otelcol-gpu.container" -}}
-image: {{ include "otelcol-gpu.image" .root }}
+image: {{ include "otelcol-gpu.image" . }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 readinessProbe:
   httpGet: {path: /, port: health}
@@ -96,6 +105,15 @@ resources:
 {{- end }}
 - {name: K8S_CLUSTER_NAME, value: {{ .root.Values.clusterName | quote }}}
 - {name: STATE_DIRECTORY, value: /var/lib/otelcol-gpu}
+{{- if and .root.Values.nvml.enabled (has .part (list "agent" "standalone")) }}
+# The container toolkit brings the driver's library and devices.
+- {name: NVIDIA_VISIBLE_DEVICES, value: all}
+- {name: NVIDIA_DRIVER_CAPABILITIES, value: utility}
+{{- if .root.Values.nvml.migDevices }}
+- {name: NVIDIA_MIG_MONITOR_DEVICES, value: all}
+{{- end }}
+- {name: NVML_RELEASE_FILE, value: /var/lib/otelcol-gpu/release}
+{{- end }}
 {{- end -}}
 
 {{/* Security of a container that is not root. */}}
@@ -115,14 +133,20 @@ kubelet's folder and write into the node's; nothing else of root's is needed.
 {{- if eq (include "otelcol-gpu.agentIsRoot" .) "true" -}}
 runAsUser: 0
 runAsGroup: 0
-{{- if .Values.agent.amd.partitionAccess }}
-# The kernel shows a partition's node of the KFD to who may open its device.
+{{- if eq (include "otelcol-gpu.privileged" .) "true" }}
+# The kernel shows a partition's node of the KFD to who may open its device, and opens its
+# log to no other container.
 privileged: true
-{{- else }}
+{{- else if not (and .Values.nvml.enabled .Values.nvml.migDevices) }}
 allowPrivilegeEscalation: false
 {{- end }}
 readOnlyRootFilesystem: true
+{{- if and .Values.nvml.enabled .Values.nvml.migDevices }}
+# The container toolkit gives devices of MIG to no other container.
+capabilities: {drop: [ALL], add: [SYS_ADMIN]}
+{{- else }}
 capabilities: {drop: [ALL]}
+{{- end }}
 seccompProfile: {type: RuntimeDefault}
 {{- $selinux := .Values.agent.seLinuxOptions }}
 {{- if and (not $selinux) .Values.openshift.enabled }}
@@ -141,10 +165,16 @@ runAsGroup: 10001
 {{- end -}}
 {{- end -}}
 
-{{/* Whether the part on the node needs user 0 and folders of the node. */}}
+{{/* Whether the part on the node is a privileged container. */}}
+{{- define "otelcol-gpu.privileged" -}}
+{{- or .Values.agent.amd.partitionAccess (and .Values.nvml.enabled .Values.nvml.kernelLog) -}}
+{{- end -}}
+
+{{/* Whether the part on the node needs user 0: for folders of the node, and for rights of nvml. */}}
 {{- define "otelcol-gpu.agentIsRoot" -}}
 {{- $agent := .Values.agent -}}
-{{- or $agent.podResources.enabled (and (ne .Values.mode "standalone") (or (ne $agent.stateHostPath "") $agent.host.enabled)) -}}
+{{- $nvml := and .Values.nvml.enabled (or .Values.nvml.migDevices .Values.nvml.kernelLog) -}}
+{{- or $agent.podResources.enabled $nvml (and (ne .Values.mode "standalone") (or (ne $agent.stateHostPath "") $agent.host.enabled)) -}}
 {{- end -}}
 
 {{- define "otelcol-gpu.nodeAffinity" -}}

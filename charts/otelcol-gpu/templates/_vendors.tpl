@@ -43,11 +43,21 @@ the cluster; none of them names one, but for what one vendor alone has.
 {{- $longest -}}
 {{- end -}}
 
-{{/* All receivers of exporters. */}}
+{{/* All receivers of exporters, and that of NVIDIA's driver. */}}
 {{- define "otelcol-gpu.receivers" -}}
 {{- range include "otelcol-gpu.vendors" . | fromJsonArray }}
 {{ .receiver }}:
   {{- include "otelcol-gpu.receiver" (dict "root" $ "vendor" .) | nindent 2 }}
+{{- end }}
+{{- with .Values.nvml }}
+{{- if .enabled }}
+{{- $groups := ternary (list "utilization" "memory" "power" "temperature" "clocks" "throttle" "profiling" "io" "errors" "xid" "inventory") (list "inventory" "xid") .alone }}
+nvml:
+  collection_interval: {{ $.Values.collectionInterval }}
+  groups: {{ ternary (append $groups "processes") $groups (not (empty .processes)) | toJson }}
+  processes: {by: {{ default "off" .processes | quote }}}
+  xid: {kernel_log: {{ ternary "on" "off" .kernelLog | quote }}}
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -100,7 +110,10 @@ scrape:
 {{/* Receivers of pipelines that config/ has with dcgm: .file and .without. */}}
 {{- define "otelcol-gpu.metricsReceivers" -}}
 {{- $add := list -}}
-{{- $without := ternary list (list "dcgm") (eq (include "otelcol-gpu.hasVendor" (dict "root" .root "name" "nvidia")) "true") -}}
+{{- $nvml := .root.Values.nvml -}}
+{{- $dcgm := and (eq (include "otelcol-gpu.hasVendor" (dict "root" .root "name" "nvidia")) "true") (not (and $nvml.enabled $nvml.alone)) -}}
+{{- $without := ternary list (list "dcgm") $dcgm -}}
+{{- if $nvml.enabled -}}{{- $add = append $add "nvml" -}}{{- end -}}
 {{- range include "otelcol-gpu.vendors" .root | fromJsonArray -}}
 {{- if ne .name "nvidia" -}}{{- $add = append $add .receiver -}}{{- end -}}
 {{- end -}}
@@ -148,6 +161,31 @@ resource_names: {{ .root.Values.resourceNames | default (include "otelcol-gpu.of
 {{- end }}
 {{- if and (index .Values "dcgm-exporter" "enabled") (ne (include "otelcol-gpu.hasVendor" (dict "root" . "name" "nvidia")) "true") }}
 dcgm-exporter.enabled: it is for NVIDIA's GPUs, and vendors has no nvidia. Add it to vendors, or set dcgm-exporter.enabled to false
+{{- end }}
+{{- with .Values.nvml }}
+{{- if and (not .enabled) (or .alone .image.tag .image.digest .runtimeClassName .processes .migDevices .kernelLog) }}
+nvml.enabled: it is false, and another value of nvml is set. Set it to true, or leave the others out
+{{- end }}
+{{- if .enabled }}
+{{- if ne (include "otelcol-gpu.hasVendor" (dict "root" $ "name" "nvidia")) "true" }}
+nvml.enabled: it is for NVIDIA's GPUs, and vendors has no nvidia. Add it to vendors, or set nvml.enabled to false
+{{- end }}
+{{- if and $.Values.image.digest (not .image.digest) }}
+nvml.image.digest: image.digest is the static image, which cannot load the driver's library. Set this to the digest of the image -nvml (make image FLAVOUR=nvml), or use tags
+{{- end }}
+{{- if and .image.digest (eq .image.digest $.Values.image.digest) }}
+nvml.image.digest: it is image.digest, the static image, which cannot load the driver's library. Set it to the digest of the image -nvml (make image FLAVOUR=nvml)
+{{- end }}
+{{- if and .image.tag (eq .image.tag (default $.Chart.AppVersion $.Values.image.tag)) }}
+nvml.image.tag: {{ .image.tag }} is the static image, which cannot load the driver's library. Leave it empty for {{ .image.tag }}-nvml, or name another (make image FLAVOUR=nvml)
+{{- end }}
+{{- if and .alone (index $.Values "dcgm-exporter" "enabled") }}
+nvml.alone: no agent would read the dcgm-exporter of dcgm-exporter.enabled. Set one of them to false
+{{- end }}
+{{- if and .alone (or $.Values.dcgmExporter.url $.Values.dcgmExporter.namespaces $.Values.dcgmExporter.labelSelector $.Values.dcgmExporter.scrape) }}
+nvml.alone: no agent would read the exporter of dcgmExporter. Set it to false, or leave dcgmExporter out
+{{- end }}
+{{- end }}
 {{- end }}
 {{- if .Values.agent.amd.partitionAccess }}
 {{- if ne (include "otelcol-gpu.hasVendor" (dict "root" . "name" "amd")) "true" }}

@@ -31,6 +31,19 @@ auth: {enabled: false}
 tls: {existingSecret: gateway-tls}
 auth: {existingSecret: gateway-token}
 `},
+	{name: "nvml-beside-dcgm", started: true, values: `
+vendors: [nvidia, amd]
+nvml: {enabled: true, processes: container, runtimeClassName: nvidia}
+`},
+	{name: "nvml-alone", started: true, apis: []string{"security.openshift.io/v1/SecurityContextConstraints"}, values: `
+nvml: {enabled: true, alone: true, migDevices: true, kernelLog: true}
+openshift: {enabled: true}
+`},
+	{name: "nvml-standalone", started: true, values: `
+mode: standalone
+nvml: {enabled: true, alone: true, migDevices: true, image: {tag: 1-nvml}}
+agent: {podResources: {enabled: false}}
+`},
 	{name: "cert-manager", apis: []string{"cert-manager.io/v1", "cert-manager.io/v1/Certificate"}, values: `
 tls:
   certManager: {enabled: true, issuerRef: {name: own-ca, kind: ClusterIssuer}}

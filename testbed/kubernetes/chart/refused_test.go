@@ -4,6 +4,7 @@
 package chart
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -58,6 +59,13 @@ func TestRefused(t *testing.T) {
 		{"{vendors: [amd], dcgm-exporter: {enabled: true}}", []string{"dcgm-exporter.enabled", "Add it to vendors"}},
 		{"agent: {amd: {partitionAccess: true}}", []string{"agent.amd.partitionAccess", "Add it to vendors"}},
 		{"{vendors: [amd], agent: {amd: {partitionAccess: true}, podResources: {enabled: false}}}", []string{"agent.amd.partitionAccess", "agent.podResources.enabled is false"}},
+		{"nvml: {processes: container}", []string{"nvml.enabled: it is false", "Set it to true"}},
+		{"{vendors: [amd], nvml: {enabled: true}}", []string{"nvml.enabled", "vendors has no nvidia"}},
+		{"{image: {digest: 'sha256:" + strings.Repeat("a", 64) + "'}, nvml: {enabled: true}}", []string{"nvml.image.digest", "static image", "FLAVOUR=nvml"}},
+		{"{image: {tag: '1'}, nvml: {enabled: true, image: {tag: '1'}}}", []string{"nvml.image.tag: 1 is the static image", "Leave it empty for 1-nvml"}},
+		{"{nvml: {enabled: true, alone: true}, dcgm-exporter: {enabled: true}}", []string{"nvml.alone", "Set one of them to false"}},
+		{"{nvml: {enabled: true, alone: true}, dcgmExporter: {namespaces: [a]}}", []string{"nvml.alone", "leave dcgmExporter out"}},
+		{"nvml: {enabled: true, processes: pods}", []string{"/nvml/processes", "container"}},
 		{"{vendors: [gaudi], gaudiExporter: {interval: 10m}}", []string{"gaudiExporter.interval", "between 1s and 5m"}},
 		{"{vendors: [gaudi], thresholds: {summary: {staleness: 50s}}}", []string{"thresholds.summary.staleness", "Raise it to 75s"}},
 		{"{vendors: [intel], intelExporter: {scrape: {authorization: {credentials_file: /x}}}}", []string{"intelExporter.scrape.authorization", "xpumd", "intelExporter.namespaces"}},

@@ -12,6 +12,10 @@ agent.yaml: |
 vendors.yaml: |
   {{- .Files.Get "files/vendors.yaml" | nindent 2 }}
 {{- end }}
+{{- if .Values.nvml.enabled }}
+nvml.yaml: |
+  {{- .Files.Get "files/nvml.yaml" | nindent 2 }}
+{{- end }}
 {{- if eq (include "otelcol-gpu.raw" .) "true" }}
 agent-raw.yaml: |
   {{- .Files.Get "files/agent-raw.yaml" | nindent 2 }}
@@ -40,6 +44,7 @@ custom.yaml: |
 {{- define "otelcol-gpu.agent.files" -}}
 {{- $files := list "agent.yaml" -}}
 {{- if eq (include "otelcol-gpu.hasVendors" .) "true" -}}{{- $files = append $files "vendors.yaml" -}}{{- end -}}
+{{- if .Values.nvml.enabled -}}{{- $files = append $files "nvml.yaml" -}}{{- end -}}
 {{- if eq (include "otelcol-gpu.raw" .) "true" -}}{{- $files = append $files "agent-raw.yaml" -}}{{- end -}}
 {{- if .Values.agent.applications.enabled -}}{{- $files = append $files "applications.yaml" -}}{{- end -}}
 {{- if .Values.agent.inference.enabled -}}{{- $files = append $files "inference.yaml" -}}{{- end -}}

@@ -26,7 +26,7 @@ otlp_http{{ $suffix }}:
 {{- define "otelcol-gpu.agent.pipelines" -}}
 {{- $http := eq (include "otelcol-gpu.agent.overHTTP" .) "true" }}
 {{- $kubelet := .Values.agent.podResources.enabled }}
-{{- $vendors := eq (include "otelcol-gpu.hasVendors" .) "true" }}
+{{- $vendors := or .Values.nvml.enabled (eq (include "otelcol-gpu.hasVendors" .) "true") }}
 {{- if or $http $vendors (not $kubelet) }}
 metrics:
   {{- if or $vendors (not $kubelet) }}

@@ -10,8 +10,12 @@ agent's file, so that both name services by the same rules.
 {{- define "otelcol-gpu.standalone.data" -}}
 standalone.yaml: |
   {{- .Files.Get "files/standalone.yaml" | nindent 2 }}
+{{- if .Values.nvml.enabled }}
+nvml.yaml: |
+  {{- .Files.Get "files/nvml.yaml" | nindent 2 }}
+{{- end }}
 values.yaml: |
-  # What the chart's values make of it: goes over the file above.
+  # What the chart's values make of it: goes over the files above.
   {{- include "otelcol-gpu.tidy" (include "otelcol-gpu.standalone.overlay" .) | nindent 2 }}
 {{- with .Values.standalone.config }}
 custom.yaml: |
