@@ -47,18 +47,19 @@ type Mapping struct {
 	released  bool   // in the scrape before
 
 	// Of the current scrape:
-	scrape *Scrape
-	now    time.Time
-	page   devicemap.Page
-	result Result
-	seen   map[rowKey]bool // of one device
+	scrape  *Scrape
+	now     time.Time
+	page    devicemap.Page
+	result  Result
+	seen    map[rowKey]bool // of one device
+	partial map[string]bool // boards of which not all instances are known, by UUID
 }
 
 // New returns the state of a host that was never scraped.
 func New(opts Options) *Mapping {
 	m := &Mapping{
 		opts: opts, inventory: slices.Contains(opts.Groups, nvmlproto.GroupInventory),
-		families: map[string]*devicemap.Family{}, boards: map[string]*device{}, seen: map[rowKey]bool{},
+		families: map[string]*devicemap.Family{}, boards: map[string]*device{}, seen: map[rowKey]bool{}, partial: map[string]bool{},
 	}
 	if m.opts.Registry == nil {
 		m.opts.Registry = seendevices.Process
@@ -83,6 +84,7 @@ func (m *Mapping) ID(thread string) string {
 // Map turns one scrape into metrics.
 func (m *Mapping) Map(s *Scrape) Result {
 	m.scrape, m.now = s, s.Time
+	clear(m.partial)
 	m.result = Result{Refusals: map[Refusal]int{}, Denied: map[string]int{}, IDs: map[string]string{}}
 	now := pcommon.NewTimestampFromTime(s.Time)
 	if s.Released {
@@ -125,51 +127,58 @@ func (m *Mapping) readResting() {
 		if d == nil || m.result.IDs[r.Thread] != "" {
 			continue
 		}
-		m.row(d, suspended, "", flag(r.Suspended))
+		m.row(d, suspended, "", number(r.Suspended))
 		if d.total > 0 {
 			m.row(d, memoryTotal, "", d.total)
 		}
-		m.lastXID(d, d.uuid)
+		if !m.scrape.XIDs[d.uuid].Rose { // or readRisen makes it
+			m.lastXID(d, d.uuid)
+		}
 	}
 }
 
-// readRisen makes the rows of devices of which no more than an XID is known in this scrape:
-// the one of a board that fell off its bus.
+// readRisen makes the rows of devices of which no more than an XID is known in this scrape,
+// such as a board that fell off its bus.
 func (m *Mapping) readRisen() {
-	on := map[string]bool{}
-	for _, id := range m.result.IDs {
-		on[id] = true
-	}
-	for _, r := range m.scrape.Resting {
-		on[m.ID(r.Thread)] = true
-	}
-	byID := map[string]*device{}
-	for _, d := range m.boards {
-		byID[d.uuid] = d
+	byID, read := map[string]*device{}, map[string]bool{}
+	for thread, d := range m.boards {
+		byID[d.uuid], read[d.uuid] = d, m.result.IDs[thread] != ""
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.scrape.XIDs)) {
 		uuid, gi, _ := strings.Cut(id, "/")
 		d := byID[uuid]
-		if !m.scrape.XIDs[id].Rose || d == nil {
+		if d == nil || !m.scrape.XIDs[id].Rose {
 			continue
 		}
 		if gi != "" {
-			n, err := strconv.Atoi(gi)
-			if err != nil || d.instances[n] != nil && on[uuid] {
-				continue
-			}
-			if d.instances[n] == nil {
-				d.instances[n] = newDevice(d.texts.with([2]string{labelInstance, gi}))
-			}
-			d = d.instances[n]
-		} else if on[uuid] {
-			continue
+			d = d.part(gi, read[uuid])
+		} else if read[uuid] {
+			d = nil
 		}
-		m.lastXID(d, id)
+		if d != nil {
+			m.lastXID(d, id)
+		}
 	}
 }
 
-func flag(on bool) float64 {
+// part is the instance of a board by its number, nil if it was read with the board.
+func (d *device) part(gi string, boardRead bool) *device {
+	n, err := strconv.Atoi(gi)
+	if err != nil {
+		return nil
+	}
+	part := d.instances[n]
+	switch {
+	case part == nil:
+		part = newDevice(d.texts.with([2]string{labelInstance, gi}))
+		d.instances[n] = part
+	case boardRead:
+		return nil
+	}
+	return part
+}
+
+func number(on bool) float64 {
 	if on {
 		return 1
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
@@ -19,6 +20,8 @@ const (
 	reasonUnknown = "unknown" // a reading that is not asked for
 	reasonReturn  = "return_other"
 )
+
+const callInstances = "nvmlDeviceGetMigDeviceHandleByIndex"
 
 // device is what is kept of a board or an instance for its rows.
 type device struct {
@@ -60,9 +63,24 @@ func (m *Mapping) readBoards() {
 			uuids[b.UUID], places[place] = true, true
 			m.readBoard(b)
 		}
-		for _, r := range b.Refused {
-			m.result.Refusals[Refusal{r.Call, r.Reason}] += r.N
+		m.refusedByHelper(b)
+	}
+}
+
+// refusedByHelper counts what the helper refused. A list of instances that is not whole has no
+// sum.
+func (m *Mapping) refusedByHelper(b *nvmlproto.Board) {
+	for _, r := range b.Refused {
+		if r.Call == callInstances {
+			m.partial[b.UUID] = true
 		}
+		if returned, is := strings.CutPrefix(r.Reason, "return_"); is {
+			if code, err := strconv.Atoi(returned); err == nil {
+				m.returned(r.Call, code)
+				continue
+			}
+		}
+		m.result.Refusals[Refusal{r.Call, r.Reason}] += r.N
 	}
 }
 
@@ -81,7 +99,8 @@ func (m *Mapping) readBoard(b *nvmlproto.Board) {
 		instance := &b.Instances[i]
 		switch {
 		case i >= maxInstances:
-			m.refuse("nvmlDeviceGetMigDeviceHandleByIndex", nvmlproto.ReasonLimit)
+			m.refuse(callInstances, nvmlproto.ReasonLimit)
+			m.partial[b.UUID] = true
 		case instance.GI < 0 || seen[instance.GI]:
 			m.refuse("nvmlDeviceGetGpuInstanceId", nvmlproto.ReasonRepeated)
 		default:

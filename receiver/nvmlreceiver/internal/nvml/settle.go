@@ -45,10 +45,12 @@ var directions = [2]struct{ rate, total, byLink, pcie, pcieSampled devicetable.I
 
 // settle decides what takes several readings of a board.
 func settle(d *devicemap.Device) {
-	d.SumParts()
 	kept, _ := d.Derivation().(*derivation)
 	if kept == nil {
 		return
+	}
+	if !kept.mapping.partial[d.ID()] {
+		d.SumParts()
 	}
 	kept.chooseLinks(d)
 	for i, q := range directions {
