@@ -50,6 +50,8 @@ var started = map[string][]string{
 	"host.yaml":                      {"e2e/host_test.go"},
 	"vendors.yaml":                   {"e2e/vendors_test.go"},
 	"vendors-standalone.yaml":        {"e2e/vendors_test.go"},
+	"nvml.yaml":                      {"e2e/nvml_test.go"},
+	"nvml-standalone.yaml":           {"e2e/nvml_test.go"},
 	"bring-your-own-collector.yaml":  {"e2e/bringyourown_test.go"},
 	"bring-your-own-pipeline.yaml":   {"e2e/bringyourown_test.go"},
 	"bring-your-own-prometheus.yaml": {"e2e/bringyourown_test.go"},

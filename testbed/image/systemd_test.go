@@ -34,7 +34,9 @@ func TestUnitIsVerified(t *testing.T) {
 		path := filepath.Join(folder, "otelcol-gpu.service")
 		require.NoError(t, os.WriteFile(path, []byte(unit), 0o644))
 		require.NoError(t, os.Mkdir(path+".d", 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(path+".d", "slurm-central.conf"), []byte(read(t, "docs", "examples", "systemd", "slurm-central.conf")), 0o644))
+		for _, drop := range []string{"slurm-central.conf", "nvml.conf"} {
+			require.NoError(t, os.WriteFile(filepath.Join(path+".d", drop), []byte(read(t, "docs", "examples", "systemd", drop)), 0o644))
+		}
 		text, err := exec.Command(verifier, "verify", "--man=no", path).CombinedOutput()
 		if err != nil {
 			return string(text) + err.Error()
@@ -67,7 +69,7 @@ func TestUnitIsVerified(t *testing.T) {
 // What the environment file may set is what the configurations read, and every
 // file that it names is one of ours.
 func TestEnvironmentFile(t *testing.T) {
-	configurations := read(t, "config", "standalone.yaml") + read(t, "config", "webhooks.yaml") + read(t, "config", "vendors-standalone.yaml") +
+	configurations := read(t, "config", "standalone.yaml") + read(t, "config", "webhooks.yaml") + read(t, "config", "vendors-standalone.yaml") + read(t, "config", "nvml-standalone.yaml") +
 		read(t, "docs", "examples", "systemd", "slurm-node.yaml") + read(t, "docs", "examples", "systemd", "slurm-central.yaml")
 	unit := read(t, "docs", "examples", "systemd", "otelcol-gpu.service")
 	variables := regexp.MustCompile(`(?m)^#?([A-Z_]+)=(.*)$`).FindAllStringSubmatch(read(t, "docs", "examples", "systemd", "otelcol-gpu.env"), -1)
@@ -108,6 +110,9 @@ func TestSlurmConfigurationsValidate(t *testing.T) {
 	state := "STATE_DIRECTORY=" + t.TempDir()
 	text, err := collector(t, []string{state, "NODE_NAME=n", "GATEWAY_ENDPOINT=localhost:4317", "GATEWAY_CA_FILE=" + empty, "GATEWAY_TOKEN=x"},
 		"validate", "--config", filepath.Join(systemdFolder, "slurm-node.yaml"))
+	require.NoError(t, err, text)
+	text, err = collector(t, []string{state, "NODE_NAME=n", "GATEWAY_ENDPOINT=localhost:4317", "GATEWAY_CA_FILE=" + empty, "GATEWAY_TOKEN=x"},
+		"validate", "--config", filepath.Join(systemdFolder, "slurm-node.yaml"), "--config", filepath.Join(systemdFolder, "slurm-node-nvml.yaml"))
 	require.NoError(t, err, text)
 	text, err = collector(t, []string{state, "CREDENTIALS_DIRECTORY=" + filepath.Dir(empty)},
 		"validate", "--config", filepath.Join(root, "config", "standalone.yaml"), "--config", filepath.Join(systemdFolder, "slurm-central.yaml"))
