@@ -89,7 +89,7 @@ func (c *Caller) remember(d Device, of call, variant int, r Return) {
 	switch {
 	case r.Unavailable():
 		a.fixed = r
-	case r.Refused():
+	case r.Denied():
 		a.fixed, a.until = r, c.library.now().Add(askAgain)
 	}
 	c.device(d).answers[of] = a

@@ -88,7 +88,7 @@ func (l *lists) add(kind string, p process) {
 	}
 	listed := nvmlproto.Process{PID: int(p.pid), Type: kind, Memory: nvmlproto.Number(p.memory)}
 	if p.memory == allOnes64 {
-		listed.Memory = unavailableNumber
+		listed.Memory = -1
 	}
 	if p.gi != NoInstance {
 		gi := int(p.gi)

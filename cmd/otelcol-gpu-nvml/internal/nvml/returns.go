@@ -3,52 +3,45 @@
 
 package nvml
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
+)
 
 // Return is what a function of the library returns (nvmlReturn_t).
 type Return int32
 
-// The returns that are treated in a way of their own. Any other is a failure of this time.
+// The returns that are treated in a way of their own here. Any other is a failure of this
+// time.
 const (
-	Success           Return = 0
-	Uninitialized     Return = 1
-	InvalidArgument   Return = 2
-	NotSupported      Return = 3
-	NoPermission      Return = 4
-	NotFound          Return = 6
-	InsufficientSize  Return = 7
-	DriverNotLoaded   Return = 9
-	Timeout           Return = 10
-	FunctionNotFound  Return = 13 // also where the library has no such symbol
-	GPULost           Return = 15
-	OperatingSystem   Return = 17 // access to the device is blocked, by a cgroup for instance
-	LibraryMismatch   Return = 18 // of library and kernel module
-	VersionMismatch   Return = 25 // of a structure
-	Deprecated        Return = 26
-	GPUNotFound       Return = 28
-	Unknown           Return = 999
-	unavailableNumber        = -1 // of a process's memory that the driver does not know
+	Success          Return = nvmlproto.Success
+	InvalidArgument  Return = nvmlproto.InvalidArgument
+	NotSupported     Return = nvmlproto.NotSupported
+	NotFound         Return = nvmlproto.NotFound
+	InsufficientSize Return = nvmlproto.InsufficientSize
+	Timeout          Return = nvmlproto.Timeout
+	FunctionNotFound Return = nvmlproto.FunctionNotFound // also where the library has no such symbol
+	Unknown          Return = nvmlproto.Unknown
 )
 
 // Unavailable is whether the same call gives the same answer until the driver or the MIG
 // mode changes: the board, the driver or the library has no such value.
-func (r Return) Unavailable() bool {
-	switch r {
-	case NotSupported, FunctionNotFound, VersionMismatch, Deprecated:
-		return true
-	}
-	return false
-}
+func (r Return) Unavailable() bool { return nvmlproto.Unavailable(int(r)) }
 
-// Refused is whether a right is missing, which can be granted while the program runs.
-func (r Return) Refused() bool { return r == NoPermission || r == OperatingSystem }
+// Denied is whether a right is missing, which can be granted while the program runs.
+func (r Return) Denied() bool { return nvmlproto.Denied(int(r)) }
 
 // Lost is whether the board is no longer there.
-func (r Return) Lost() bool { return r == GPULost || r == GPUNotFound }
+func (r Return) Lost() bool { return nvmlproto.Lost(int(r)) }
 
 // Unusable is whether the library answers nothing any more, for no board.
 func (r Return) Unusable() bool {
-	return r == Uninitialized || r == DriverNotLoaded || r == LibraryMismatch
+	switch r {
+	case nvmlproto.Uninitialized, nvmlproto.DriverNotLoaded, nvmlproto.LibraryDriverMismatch:
+		return true
+	}
+	return false
 }
 
 // String returns the number: the text is ErrorString's.
