@@ -127,9 +127,10 @@ func nodeAlerts() []alert {
 		{
 			name: "GPUNodeLost", severity: critical, event: names.EventNodeLost, wait: "1m",
 			expr: seen("1h") + " unless" + on(nodes...) + seen("3m") +
-				" unless" + on(nodes...) + "(" + most("last_over_time("+queries.Schedulable+"[1h])", nodes...) + " == 0)",
+				" unless" + on(nodes...) + "(" + most("last_over_time("+queries.Schedulable+"[1h])", nodes...) + " == 0)" +
+				" unless" + on(nodes...) + "(" + most("last_over_time("+queries.Released+"[3m])", nodes...) + " == 1)",
 			summary: "Node " + theNode + " sends no telemetry.",
-			meaning: "Neither the exporter nor the agent of the node has reported for three minutes, and the node was not cordoned before. The alert ends an hour after the last report.",
+			meaning: "Neither the exporter nor the agent of the node has reported for three minutes, the node was not cordoned before, and its driver is not released for a change. The alert ends an hour after the last report.",
 			check: []string{
 				"`kubectl get node`: does it exist, is it Ready.",
 				"`kubectl get pods -A --field-selector spec.nodeName=NODE`: is the agent running.",

@@ -71,7 +71,9 @@ func (p page) add(md pmetric.Metrics) {
 	}
 	rm := md.ResourceMetrics().AppendEmpty()
 	event.PutTexts(rm.Resource().Attributes(), names.K8sClusterName, "c1", names.K8sNodeName, p.node, names.ServerAddress, p.address)
-	rm.Resource().Attributes().PutInt(names.ServerPort, p.port)
+	if p.port > 0 { // else it has none
+		rm.Resource().Attributes().PutInt(names.ServerPort, p.port)
+	}
 	ms := rm.ScopeMetrics().AppendEmpty().Metrics()
 	point := func(m *names.Metric, v float64) pmetric.NumberDataPoint {
 		dp := m.Init(ms.AppendEmpty()).AppendEmpty()

@@ -8,7 +8,7 @@ package names
 var eventRules = []EventRule{
 	{Event: "gpu.health", Set: "device", Metrics: []string{"gpu.recovery.action", "gpu.xid.last", "hw.errors", "gpu.memory.remapped_rows", "gpu.xid.last", "gpu.memory.row_remap.pending", "gpu.memory.retired_pages.pending", "gpu.memory.remapped_rows.pending", "gpu.memory.row_remap.failure", "gpu.memory.retired_pages.failure", "gpu.memory.remapped_rows", "gpu.memory.remap_banks", "gpu.memory.sram.threshold_exceeded", "gpu.memory.retired_pages", "gpu.nvlink.errors", "gpu.nvlink.peers", "gpu.fabric.status", "gpu.pcie.replays", "gpu.pcie.link.width", "gpu.pcie.link.generation", "gpu.pcie.link.width", "gpu.pcie.link.width.max", "gpu.pcie.link.generation", "gpu.pcie.link.generation.max", "hw.gpu.utilization", "gpu.throttle.active", "gpu.health.status", "gpu.health.status", "gpu.health.status", "gpu.health.status", "hw.energy", "hw.errors", "hw.errors", "gpu.device.resets", "gpu.node.info", "gpu.exporter.up", "gpu.exporter.frozen", "gpu.ras.last", "gpu.xid.last", "gpu.xid.errors"}},
 	{Event: "gpu.exporter.down", Set: "device", Metrics: []string{"gpu.exporter.up", "gpu.exporter.frozen"}},
-	{Event: "gpu.device.lost", Set: "device", Metrics: []string{"gpu.exporter.up", "gpu.node.mig.reconfiguring"}},
+	{Event: "gpu.device.lost", Set: "device", Metrics: []string{"gpu.exporter.up", "gpu.node.mig.reconfiguring", "gpu.device.suspended"}},
 	{Event: "gpu.xid", Set: "device", Notice: true, Metrics: []string{"gpu.xid.last", "gpu.xid.errors"}},
 	{Event: "gpu.ecc.uncorrected", Set: "device", Notice: true, Metrics: []string{"hw.errors"}},
 	{Event: "gpu.device.reset", Set: "device", Notice: true, Metrics: []string{"gpu.device.resets"}},

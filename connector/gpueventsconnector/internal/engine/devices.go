@@ -28,8 +28,9 @@ type devices struct {
 	corrected  bool // ras reports what was corrected
 	rising     []rising
 	lost       struct {
-		on      bool
-		scrapes int
+		on        bool
+		scrapes   int
+		suspended int // the place of whether a device is suspended
 	}
 	boards   *boards
 	logged   bool // lines of the kernel log are read
@@ -74,7 +75,7 @@ func newDevices(l *ledger, o *Options, in *inputs) *devices {
 	}
 	if s := o.settings(&devicerules.DeviceLost); s.Enabled() {
 		d.lost.on, d.lost.scrapes = true, s.Count("scrapes")
-		in.add(&devicerules.DeviceLost)
+		d.lost.suspended = in.add(&devicerules.DeviceLost)[0]
 	}
 	if d.boards = newBoards(l, o, in, d); d.boards.on {
 		if !d.xid.on {

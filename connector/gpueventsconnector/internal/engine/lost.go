@@ -107,12 +107,15 @@ func (s *devices) replace(d, by *device) {
 }
 
 // judgeValues judges whether the device's exporter still reads it. One that it prints
-// without a value, after it did read it, is lost like one that it does not print.
+// without a value, after it did read it, is lost like one that it does not print. One that is
+// suspended is there, and is not read so that it stays so.
 func (s *devices) judgeValues(d *device) {
 	switch {
 	case d.measured:
 		s.changed = s.changed || !d.valued
 		d.valued, d.measuredAt = true, d.at
+	case s.lost.on && d.values[s.lost.suspended] > 0:
+		d.measuredAt = d.at
 	case d.valued:
 		d.blank++
 		if d.measuredAt == 0 {

@@ -320,11 +320,11 @@ func (e *Engine) readExporter(r *resource, in *input, p pmetric.NumberDataPoint,
 	}
 	at := r.node(p)
 	id := subject.ExporterID{Cluster: at.Cluster, Node: at.Name, Port: port}
-	if at.Name == "" {
-		if address == "" {
-			e.invalid(names.ExporterUp.Name)
-			return
-		}
+	if at.Name == "" && address == "" {
+		e.invalid(names.ExporterUp.Name)
+		return
+	}
+	if at.Name == "" || port == 0 {
 		id.Address = address
 	}
 	x := e.exporters.get(id)

@@ -19,7 +19,7 @@ import (
 // DeviceLost is gpu.device.lost.
 var DeviceLost = rule.Rule{
 	Event: names.EventDeviceLost, Set: rule.Device,
-	Reads: []rule.Input{{Metric: &names.ExporterUp}, {Metric: &names.GPUNodeMIGReconfiguring}},
+	Reads: []rule.Input{{Metric: &names.ExporterUp}, {Metric: &names.GPUNodeMIGReconfiguring}, {Metric: &names.GPUDeviceSuspended}},
 	// The successful scrapes in a row without the device.
 	Keys: []rule.Key{rule.Count("scrapes", 3, 1, 1000)},
 	Doc: rule.Doc{
