@@ -169,7 +169,7 @@ func (l *Lab) Truth() []gpusim.DriverBoard {
 //	marked_double  the integer's field value says that it is a double
 //	reversed    field values come in the opposite order
 //	unterminated   the string has no end
-//	grow N      the list has N more entries each time
+//	grow N M    the list has N more entries each time, or the first M times
 //	stride N    entries of process lists have N bytes
 //	overrun     bytes beyond the buffer are written
 func (l *Lab) Fault(device, call, kind string, argument ...any) {

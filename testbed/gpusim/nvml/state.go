@@ -151,8 +151,8 @@ func (s *state) numbers(b *gpusim.DriverBoard) {
 	}
 	s.memory(&b.Row)
 	s.line("power", b.PowerMilliwatts)
-	s.line("power.management", uint64(m.TDPWatts*1e3))
-	s.line("power.enforced", uint64(m.TDPWatts*1e3))
+	s.line("power.management", int64(m.TDPWatts*1e3))
+	s.line("power.enforced", int64(m.TDPWatts*1e3))
 	if arch(m) >= 5 {
 		s.line("energy", b.EnergyMillijoules)
 	}
@@ -171,8 +171,8 @@ func (s *state) numbers(b *gpusim.DriverBoard) {
 	s.line("clock.2", b.MemoryClockMHz)
 	s.line("clock.3", m.VideoClock)
 	s.line("reasons", b.ClockEvents)
-	s.line("pcie.0", uint64(b.PCIeTransmit/1000))
-	s.line("pcie.1", uint64(b.PCIeReceive/1000))
+	s.line("pcie.0", int64(math.Round(b.PCIeTransmit/1000)))
+	s.line("pcie.1", int64(math.Round(b.PCIeReceive/1000)))
 	if m.Fans > 0 {
 		s.line("fans", m.Fans)
 		for i := range m.Fans {

@@ -34,8 +34,12 @@ static R read_field(struct call *c, struct field *f)
 	R r = fault_return(c, name);
 	if (r != OK)
 		return r;
-	snprintf(key, sizeof key, f->scope ? "f.%u.%u" : "f.%u", f->id, f->scope);
+	snprintf(key, sizeof key, "f.%u.%u", f->id, f->scope);
 	const char *text = get(c, key);
+	if (!text && !f->scope) {
+		snprintf(key, sizeof key, "f.%u", f->id);
+		text = get(c, key);
+	}
 	unsigned type;
 	char value[48];
 	long long time = micros();

@@ -4,6 +4,7 @@
 // MIG and virtual GPUs.
 #include "fake.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #if DRIVER >= 450051
@@ -30,8 +31,13 @@ EXPORT R nvmlDeviceGetMigDeviceHandleByIndex(Device d, unsigned index, Device *o
 {
 	CALL(d, "nvmlDeviceGetMigDeviceHandleByIndex");
 	uint32_t mode = 0;
+	char name[64];
 	if (!d || !out || d->mig >= 0 || index >= 32)
 		return INVALID;
+	snprintf(name, sizeof name, "%s(%u)", c.name, index);
+	R r = fault_return(&c, name);
+	if (r != OK)
+		return r;
 	if (get_u32(&c, "mig.current", &mode) != OK || !mode)
 		return UNSUPPORTED;
 	if (!section(c.section->board, index))

@@ -35,7 +35,7 @@ static void entry(char *out, int stride, struct process *p)
 
 static R list(struct call *c, const char *type, int stride, unsigned *count, char *out)
 {
-	static int grown;
+	static int grown, times;
 	static struct process found[ROOM];
 	unsigned n = 0;
 	if (!c->device || !count)
@@ -49,8 +49,9 @@ static R list(struct call *c, const char *type, int stride, unsigned *count, cha
 			found[n++] = p;
 	}
 	const char *more = fault(c, c->name, "grow");
-	if (more)
-		grown += atoi(more);
+	int by = 0, often = ROOM;
+	if (more && sscanf(more, "%d %d", &by, &often) >= 1 && times++ < often)
+		grown += by;
 	for (int i = 0; more && i < grown && n < ROOM; i++)
 		found[n++] = (struct process){1000000 + i, 1 << 20, 0xffffffff, 0xffffffff};
 	if (*count < n || (n && !out)) {
