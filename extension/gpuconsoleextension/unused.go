@@ -32,7 +32,7 @@ var lacks = map[string]string{
 
 // instead are receivers that may stand in the place of dcgm: the machine has GPUs of
 // another vendor.
-var instead = []string{"amd_gpu", "gaudi", "intel_gpu"}
+var instead = []string{"nvml", "amd_gpu", "gaudi", "intel_gpu"}
 
 // NotifyConfigSnapshot warns of components of ours that are configured and in no
 // pipeline, as where an overlay replaced a list of them. The Collector does not even
