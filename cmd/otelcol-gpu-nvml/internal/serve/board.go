@@ -34,15 +34,17 @@ type board struct {
 	changes atomic.Int64
 
 	handle  nvml.Device
-	known   nvmlproto.Board // identity: what never changes while the driver is loaded
-	mode    *nvmlproto.MIG  // as last read
-	fresh   bool            // the next read is the first
+	known   nvmlproto.Board        // identity: what never changes while the driver is loaded
+	mode    *nvmlproto.MIG         // as last read
+	layouts map[nvml.Device]string // what the handles of instances meant
+	fresh   bool                   // the next read is the first
 	listed  time.Time
 	process *nvmlproto.Processes
 }
 
 // run answers requests until there are no more, on a thread of its own. With nil, the board
-// is not wanted, and its events are not waited for. idle is called when the board may be asked again.
+// is not wanted, and its events are not waited for. idle is called when the board may be
+// asked again.
 func (b *board) run(idle func()) {
 	runtime.LockOSThread()
 	defer close(b.done)
@@ -174,9 +176,15 @@ func (b *board) instances(frame *nvmlproto.Board) []nvml.Instance {
 			Call: listOfInstances, Reason: nvmlproto.ReasonLimit, N: extra,
 		})
 	}
+	layouts := map[nvml.Device]string{}
 	for _, i := range instances {
 		frame.Instances = append(frame.Instances, i.Instance)
+		layouts[i.Device] = layout(frame, &i)
+		if old, ok := b.layouts[i.Device]; ok && old != layouts[i.Device] {
+			b.caller.Forget(i.Device) // it is another instance's now
+		}
 	}
+	b.layouts = layouts
 	return instances
 }
 

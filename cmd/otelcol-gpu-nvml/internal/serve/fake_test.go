@@ -227,6 +227,7 @@ func (l *lab) Write(frames []byte) (int, error) {
 // inLab runs a test with a clock that moves when all wait.
 func inLab(t *testing.T, f *fake, test func(l *lab)) {
 	synctest.Test(t, func(t *testing.T) {
+		f.events = make(chan nvml.Event, 10_000) // of the bubble
 		l := &lab{t: t, fake: f}
 		l.Server = New(func() (Library, string, []string) { return f, "/lib/libnvidia-ml.so.1", nil }, l, "0.1.0", func(error) {})
 		test(l)
