@@ -81,8 +81,8 @@ func TestRefusedGPM(t *testing.T) {
 		r    nvml.Return
 		want bool // values that say so
 	}{
-		{"support", nvml.NoPermission, true}, {"support", nvml.NotSupported, false}, {"support", nvml.FunctionNotFound, false},
-		{"sample alloc", nvml.NoPermission, true}, {"sample", nvml.NoPermission, true}, {"metrics", nvml.Unknown, true},
+		{"support", nvmlproto.NoPermission, true}, {"support", nvml.NotSupported, false}, {"support", nvml.FunctionNotFound, false},
+		{"sample alloc", nvmlproto.NoPermission, true}, {"sample", nvml.NoPermission, true}, {"metrics", nvml.Unknown, true},
 	} {
 		inLab(t, &fake{boards: 1, gpm: test.call != "support"}, func(l *lab) {
 			l.fake.fault(test.call, fault{returns: test.r})
@@ -125,7 +125,7 @@ func TestListsThatAreNotComplete(t *testing.T) {
 		many = append(many, instance(gi, "MIG 1g.10gb", "MIG-a"))
 	}
 	inLab(t, &fake{boards: 1, mig: &nvmlproto.MIG{Current: 1}, instances: many}, func(l *lab) {
-		l.fake.fault("instances", fault{returns: nvml.NoPermission})
+		l.fake.fault("instances", fault{returns: nvmlproto.NoPermission})
 		l.fake.fault("processes", fault{returns: nvml.Unknown})
 		_, boards := l.ask(0, nvmlproto.GroupProcesses)
 		assert.Len(t, boards[first].Instances, nvmlproto.MaxInstances)
@@ -242,8 +242,8 @@ func TestEventsThatFail(t *testing.T) {
 		tries int // of registering within a minute
 		want  int
 	}{
-		{"lost", "wait", nvml.GPULost, nvml.EventXID, 1, nvmlproto.GPUIsLost},
-		{"not found", "wait", nvml.GPUNotFound, nvml.EventXID, 1, nvmlproto.GPUNotFound},
+		{"lost", "wait", nvmlproto.GPUIsLost, nvml.EventXID, 1, nvmlproto.GPUIsLost},
+		{"not found", "wait", nvmlproto.GPUNotFound, nvml.EventXID, 1, nvmlproto.GPUNotFound},
 		{"not supported", "register", nvml.NotSupported, nvml.EventXID, 1, nvmlproto.NotSupported},
 		{"no such function", "types", nvml.FunctionNotFound, nvml.EventXID, 0, nvmlproto.NotSupported},
 		{"no such type", "", nvml.Success, 0x2, 0, nvmlproto.NotSupported},
