@@ -82,7 +82,7 @@ func TestRefusedGPM(t *testing.T) {
 		want bool // values that say so
 	}{
 		{"support", nvmlproto.NoPermission, true}, {"support", nvml.NotSupported, false}, {"support", nvml.FunctionNotFound, false},
-		{"sample alloc", nvmlproto.NoPermission, true}, {"sample", nvml.NoPermission, true}, {"metrics", nvml.Unknown, true},
+		{"sample alloc", nvmlproto.NoPermission, true}, {"sample", nvmlproto.NoPermission, true}, {"metrics", nvml.Unknown, true},
 	} {
 		inLab(t, &fake{boards: 1, gpm: test.call != "support"}, func(l *lab) {
 			l.fake.fault(test.call, fault{returns: test.r})
