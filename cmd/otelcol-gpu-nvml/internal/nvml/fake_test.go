@@ -40,8 +40,10 @@ func (f *fake) set(symbol string, do function) {
 }
 
 func (f *fake) Find(symbol string) (library.Function, bool) {
-	function, ok := f.functions[symbol]
-	return function, ok
+	if _, ok := f.functions[symbol]; !ok {
+		return nil, false
+	}
+	return func(a ...uintptr) uintptr { return f.functions[symbol](a...) }, true
 }
 
 func (f *fake) Path() string { return "/fake" }
@@ -61,7 +63,10 @@ func (f *fake) taken() []string {
 	return calls
 }
 
-// at is the memory at an address that a function was given.
+// at is the memory at an address that a function was given. Inlined, it stops the compiler of
+// Go 1.26.8 with an internal error.
+//
+//go:noinline
 func at(address uintptr, size int) []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), size)
 }
