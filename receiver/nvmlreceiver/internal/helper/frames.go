@@ -144,10 +144,11 @@ func (p *Process) readLines() {
 	lines := 0
 	for {
 		text, cut, err := in.ReadLine()
+		line := strings.TrimSpace(safetext.Strip(string(text), maxLine))
 		for more := cut; more && err == nil; { // the rest of a line that is too long
 			_, more, err = in.ReadLine()
 		}
-		if line := strings.TrimSpace(safetext.Strip(string(text), maxLine)); line != "" {
+		if line != "" {
 			p.mu.Lock()
 			p.told = line
 			p.mu.Unlock()
