@@ -27,6 +27,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8swatch"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/podnames"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/sharing"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/dra"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver/internal/snapshot"
@@ -108,6 +109,11 @@ func (k *API) Start(ctx context.Context, work *sync.WaitGroup) {
 		k.followNode(ctx)
 	})
 	k.shared.start(ctx, work)
+	if podnames.Process.Wanted() {
+		work.Go(func() {
+			k.followPods(ctx, podnames.Process)
+		})
+	}
 	if k.resource == nil {
 		return
 	}

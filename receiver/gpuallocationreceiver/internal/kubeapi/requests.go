@@ -15,6 +15,7 @@ const (
 	resourceSlices object = "resource_slices"
 	resourceClaims object = "resource_claims"
 	podObject      object = "pods"
+	podNames       object = "pod_names"
 	deviceObject   object = "koordinator_devices"
 )
 
@@ -30,6 +31,7 @@ var rights = map[object]string{
 	resourceSlices: "list and watch on resourceslices in resource.k8s.io",
 	resourceClaims: "get on resourceclaims in resource.k8s.io",
 	podObject:      "list and watch on pods",
+	podNames:       "list and watch on pods",
 	deviceObject:   "list and watch on devices in scheduling.koordinator.sh",
 }
 
@@ -39,6 +41,7 @@ var without = map[object]string{
 	resourceSlices: "the node's ResourceSlices cannot be read: devices of DRA are as they were last listed, or have no gpu.allocation where they never were",
 	resourceClaims: "ResourceClaims cannot be read: it is not known whether their devices are held or only looked at, they have no gpu.allocation and are not free",
 	podObject:      "the node's pods cannot be read: what schedulers that share boards wrote on them is as it was last listed, or their boards have no known owner",
+	podNames:       "the node's pods cannot be read: what nvml knows of the containers on a shared device reaches no pod where it never did",
 	deviceObject:   "the node's boards cannot be read from Koordinator: its pods are not resolved where they never were",
 }
 
