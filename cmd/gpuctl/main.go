@@ -31,6 +31,7 @@ func newRoot() *command {
 			newDoctor(),
 			newEvents(),
 			newHealth(),
+			newNVML(),
 			newNodes(),
 			newPrices(),
 			newPS(),

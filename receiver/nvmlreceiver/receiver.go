@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/miglayout"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/phase"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/releasefile"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/nvmlreceiver/internal/helper"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/nvmlreceiver/internal/host"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/nvmlreceiver/internal/lifecycle"
@@ -177,11 +178,7 @@ func (r *nvmlReceiver) run(ctx context.Context) {
 // look finds out whether the driver is to be left alone, and ends the helper if it is.
 func (r *nvmlReceiver) look(now time.Time) {
 	_, reconfiguring := miglayout.Reconfiguring(r.node)
-	file := false
-	if r.cfg.ReleaseFile != "" {
-		_, err := os.Stat(r.cfg.ReleaseFile)
-		file = err == nil
-	}
+	file := r.cfg.ReleaseFile != "" && releasefile.Released(r.cfg.ReleaseFile, now)
 	why := r.release.Look(now, file, reconfiguring)
 	switch {
 	case why != "" && r.released == "":
