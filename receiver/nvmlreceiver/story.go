@@ -13,9 +13,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlhelper"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/nvmlreceiver/internal/helper"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/nvmlreceiver/internal/host"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/nvmlreceiver/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/nvmlreceiver/internal/nvml"
 )
@@ -39,7 +39,7 @@ type story struct {
 
 func newStory(logger *zap.Logger, own *metadata.TelemetryBuilder) *story {
 	return &story{
-		logger: logger, own: own, container: host.InContainer(), boards: map[string]*logonce.Outcomes{},
+		logger: logger, own: own, container: nvmlhelper.InContainer(), boards: map[string]*logonce.Outcomes{},
 		denied: logonce.Causes{Most: 64}, values: logonce.Causes{Most: 64},
 	}
 }

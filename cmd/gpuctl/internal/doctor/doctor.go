@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/kube"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/kubelet"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/kubernetes"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/nvml"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/probe"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/state"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/telemetry"
@@ -57,6 +58,7 @@ var probes = []struct {
 	cluster bool
 }{
 	{"exporter", exporter.Probe, false},
+	{"nvml", nvml.Probe, false},
 	{"kubelet", kubelet.Probe, false},
 	{"kubernetes", kubernetes.Probe, true},
 	{"rbac", kubernetes.Rights, true},

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlhelper"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
@@ -328,7 +329,7 @@ func (p *Process) ended(err error) {
 		break // one is enough to search for
 	}
 	cause := nvmlproto.CauseCrashed
-	if !p.greeted && isLoader(p.told) {
+	if !p.greeted && nvmlhelper.IsLoader(p.told) {
 		cause = nvmlproto.CauseLoader
 	}
 	p.fail(&Error{cause, errors.New(text)})

@@ -4,20 +4,15 @@
 package helper
 
 import (
-	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlhelper"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
-
-// Name is that of the program.
-const Name = "otelcol-gpu-nvml"
 
 // Child is a program that has been started, with its three pipes.
 type Child struct {
@@ -28,23 +23,11 @@ type Child struct {
 	Wait           func() error // until it has ended
 }
 
-// Find is the path of the helper: the configured one, else beside this program, else in PATH.
+// Find is the path of the helper.
 func Find(configured string) (string, error) {
-	if configured != "" {
-		if _, err := os.Stat(configured); err != nil {
-			return "", &Error{nvmlproto.CauseHelperMissing, err}
-		}
-		return configured, nil
-	}
-	if own, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(own), Name)
-		if info, err := os.Stat(beside); err == nil && !info.IsDir() {
-			return beside, nil
-		}
-	}
-	path, err := exec.LookPath(Name)
+	path, err := nvmlhelper.Find(configured)
 	if err != nil {
-		return "", failed(nvmlproto.CauseHelperMissing, "%s is neither beside this program nor in PATH", Name)
+		return "", &Error{nvmlproto.CauseHelperMissing, err}
 	}
 	return path, nil
 }
@@ -82,7 +65,7 @@ func Start(path, library string) (*Child, error) {
 	_, _, _ = in[0].Close(), out[1].Close(), errs[1].Close()
 	if err != nil {
 		_, _, _ = in[1].Close(), out[0].Close(), errs[0].Close()
-		return nil, &Error{startCause(path, err), err}
+		return nil, &Error{nvmlhelper.StartCause(path, err), err}
 	}
 	return &Child{
 		Stdin: in[1], Stdout: out[0], Stderr: errs[0],
@@ -90,27 +73,6 @@ func Start(path, library string) (*Child, error) {
 		Kill:      cmd.Process.Kill,
 		Wait:      cmd.Wait,
 	}, nil
-}
-
-// startCause is why a program that exists was not started.
-func startCause(path string, err error) nvmlproto.Cause {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if _, missing := os.Stat(path); missing == nil {
-			return nvmlproto.CauseLoader // it is the interpreter that does not exist
-		}
-		return nvmlproto.CauseHelperMissing
-	case errors.Is(err, syscall.ENOEXEC):
-		return nvmlproto.CauseMachine
-	case errors.Is(err, fs.ErrPermission):
-		return nvmlproto.CauseNotExecutable
-	}
-	return nvmlproto.CauseHelperStart
-}
-
-// isLoader reports whether a program's last line is its loader's.
-func isLoader(line string) bool {
-	return strings.Contains(line, "error while loading shared libraries") || strings.Contains(line, "GLIBC_") || strings.Contains(line, "Error loading shared library")
 }
 
 // environment is what the helper gets of this process' environment: what its loader, the

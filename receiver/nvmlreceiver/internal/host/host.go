@@ -135,17 +135,3 @@ func (r *Reader) exists(name string) bool {
 	_, err := os.Stat(filepath.Join(r.root, name))
 	return err == nil
 }
-
-// InContainer reports whether this process is in a container, as far as that can be known:
-// remedies differ.
-func InContainer() bool {
-	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" || os.Getenv("container") != "" {
-		return true
-	}
-	for _, mark := range []string{"/.dockerenv", "/run/.containerenv"} {
-		if _, err := os.Stat(mark); err == nil {
-			return true
-		}
-	}
-	return false
-}

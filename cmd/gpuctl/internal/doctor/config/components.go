@@ -96,6 +96,11 @@ func (c *Configuration) NodeName() string {
 			return d.Kubernetes.NodeName
 		}
 	}
+	for _, component := range c.Of("receivers", "nvml") {
+		if cfg := (Discovery{}); component.Read(&cfg) == nil && cfg.NodeName != "" {
+			return cfg.NodeName
+		}
+	}
 	return os.Getenv("K8S_NODE_NAME")
 }
 
@@ -129,7 +134,7 @@ const (
 // Role is which part of an installation the configuration describes.
 func (c *Configuration) Role() string {
 	summary := len(c.Of("processors", "gpu_summary")) > 0
-	devices := len(c.Of("receivers", append([]string{"gpu_allocation"}, ExporterReceivers...)...)) > 0
+	devices := len(c.Of("receivers", append([]string{"gpu_allocation", "nvml"}, ExporterReceivers...)...)) > 0
 	switch {
 	case summary && devices:
 		return RoleStandalone
