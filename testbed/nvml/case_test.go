@@ -4,6 +4,7 @@
 package nvmllab
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -23,10 +24,36 @@ var result struct {
 }
 
 func TestMain(m *testing.M) {
+	// Cases wait most of the time; -parallel still counts.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	fmt.Printf("cases %d, failed %d, neighbours late %d\n", result.cases, result.failed, result.late)
 	os.Exit(code)
 }
+
+// Counted counts a case.
+func Counted(t *testing.T) {
+	t.Cleanup(func() {
+		result.Lock()
+		defer result.Unlock()
+		result.cases++
+		if t.Failed() {
+			result.failed++
+		}
+	})
+}
+
+// Late counts a neighbour that is late.
+func Late() {
+	result.Lock()
+	defer result.Unlock()
+	result.late++
+}
+
+// All is whether every case is to be run.
+func All() bool { return all() }
 
 // world is a laboratory in which something is wrong of the first board, and the others are
 // its neighbours, and a helper.
@@ -41,14 +68,7 @@ func scenario(t *testing.T, name string, opts Options, run func(w *world)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		t.Cleanup(func() {
-			result.Lock()
-			defer result.Unlock()
-			result.cases++
-			if t.Failed() {
-				result.failed++
-			}
-		})
+		Counted(t)
 		if opts.Boards == 0 {
 			opts.Boards = 3
 		}
@@ -89,9 +109,7 @@ func (w *world) neighbours(a Answer) {
 		}
 		board := a.Of(w.Lab, i)
 		if board == nil {
-			result.Lock()
-			result.late++
-			result.Unlock()
+			Late()
 			w.T.Errorf("neighbour %d is late", i)
 			continue
 		}
