@@ -215,6 +215,7 @@ func TestBeside(t *testing.T) {
 	lab := node(t)
 	lab.Advance(90 * time.Second)
 	dcgm, _ := startDCGM(t, lab)
+	require.Eventually(t, func() bool { return len(dcgm.all()) > 0 }, patience, 20*time.Millisecond)
 	run := nvmlrun.Start(t, nvmlrun.Keys(lab, nil))
 	left := run.Await("a scrape beside dcgm", func(v map[string]float64) bool {
 		return run.Count("left_to_dcgm", "") > 0 && len(v) > 10
