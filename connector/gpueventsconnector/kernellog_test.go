@@ -120,6 +120,24 @@ func TestKernelLine(t *testing.T) {
 	})
 }
 
+// The driver names the instance of a board in MIG mode, which has the count on the page.
+func TestKernelLineOfAnInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := startWithLog(t)
+		mig := func(last float64) pmetric.Metrics {
+			return scrape(page{at: time.Now(), node: "n1", gpus: []gpu{
+				{id: gpuA, pci: "0000:3b:00.0", values: map[*names.Metric]float64{&names.GPUXIDLast: 0}},
+				{id: gpuA + "/5", parent: gpuA, values: map[*names.Metric]float64{&names.GPUXIDLast: last}},
+			}})
+		}
+		b.feed(mig(0))
+		b.wait(15 * time.Second)
+		require.NoError(t, b.c.ConsumeLogs(t.Context(), kernel("n1", "NVRM: Xid (PCI:0000:3b:00 GPU-I:05): 94, pid=7, Contained")))
+		assert.Equal(t, gpuA+"/5", b.events()[0].resource[names.HwID])
+		assert.Empty(t, xids(append(b.feed(mig(94)), b.wait(15*time.Second)...)), "the page has the same XID")
+	})
+}
+
 // What a line has beside its code is in the event: the process, and the action of the row
 // of an NVLink error. Repeats are counted.
 func TestKernelLineDetails(t *testing.T) {

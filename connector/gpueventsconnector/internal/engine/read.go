@@ -4,8 +4,10 @@
 package engine
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -18,6 +20,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/xid"
 )
 
 // resource is the resource of the points that are read.
@@ -138,6 +141,17 @@ func (e *Engine) timesOf(rm pmetric.ResourceMetrics) []pcommon.Timestamp {
 	return e.times
 }
 
+// instance is the device that counts the XID of a line about a board: the MIG instance that the
+// line names, if it is known, else the board.
+func (e *Engine) instance(of *device, l *xid.Line) *device {
+	if of == nil || !l.InInstance {
+		return of
+	}
+	id := of.ID
+	id.ID = deviceid.MIG(id.ID, strconv.Itoa(l.Instance))
+	return cmp.Or(e.devices.all[id], of)
+}
+
 // ReadLog reads log records with lines of the kernel log.
 func (e *Engine) ReadLog(logs plog.Logs, now time.Time) {
 	e.advance(now)
@@ -146,7 +160,8 @@ func (e *Engine) ReadLog(logs plog.Logs, now time.Time) {
 	var order []*device
 	for i := range lines {
 		l := &lines[i]
-		switch d := e.addresses.find(e.devices.all, l.PCI, l.Node, e.now); {
+		of := e.addresses.find(e.devices.all, l.PCI, l.Node, e.now)
+		switch d := e.instance(of, &l.Line); {
 		case d == nil:
 			e.log.Count(kernellog.UnknownGPU)
 			e.counts.UnknownGPU = *l
@@ -164,7 +179,7 @@ func (e *Engine) ReadLog(logs plog.Logs, now time.Time) {
 				continue
 			}
 			e.log.Count(kernellog.Used)
-			e.devices.boards.line(d, &l.Line, again, l.At)
+			e.devices.boards.line(of, &l.Line, again, l.At)
 			if newest[d] == 0 {
 				order = append(order, d)
 			}
