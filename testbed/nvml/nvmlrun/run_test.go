@@ -20,8 +20,6 @@ func TestPath(t *testing.T) {
 	r.Await("the exporter up", up)
 	for _, b := range lab.Truth() {
 		v := r.Await("power of "+b.UUID, func(v map[string]float64) bool { return v[b.UUID+" hw.power"] > 0 })
-		t.Log(len(v), v)
 		assert.Positive(t, v[b.UUID+" hw.gpu.memory.limit"])
 	}
-	t.Log(r.Log())
 }
