@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlhelper"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
@@ -355,7 +356,7 @@ func TestStart(t *testing.T) {
 	t.Setenv("PATH", folder)
 	_, err := Find("")
 	require.Error(t, err)
-	want := program(Name, "", 0o755)
+	want := program(nvmlhelper.Name, "", 0o755)
 	got, err := Find("")
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
