@@ -25,6 +25,7 @@ type Caller struct {
 	library  *Library
 	announce Announce
 	memory   []uint64 // what the library writes to; no stack, which Go may move
+	large    []uint64 // the same, for lists
 	devices  map[Device]*known
 }
 
@@ -144,12 +145,25 @@ func (c *Caller) clear(bytes int) uintptr {
 	return c.at(0)
 }
 
+// room returns so many empty words for a list, which stay as they are until it is called again.
+func (c *Caller) room(words int) []uint64 {
+	if cap(c.large) < words {
+		c.large = make([]uint64, words)
+	}
+	list := c.large[:words]
+	clear(list)
+	return list
+}
+
 // at returns the address of a word of the memory, which stays where it is: it is not on a
 // stack.
 func (c *Caller) at(word int) uintptr { return uintptr(unsafe.Pointer(&c.memory[word])) }
 
 // bytes are those of the memory.
 func (c *Caller) bytes() []byte { return bytesOf(c.memory) }
+
+// addressOf returns the address of a caller's words.
+func addressOf(words []uint64) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(words))) }
 
 // bytesOf returns the bytes of words.
 func bytesOf(words []uint64) []byte {

@@ -113,5 +113,3 @@ func named(t *testing.T, names ...string) []nvmlproto.Reading {
 	}
 	return all
 }
-
-func addressOf(text []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(text))) }

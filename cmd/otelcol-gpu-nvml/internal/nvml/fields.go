@@ -6,9 +6,7 @@ package nvml
 import (
 	"encoding/binary"
 	"math"
-	"runtime"
 	"strconv"
-	"unsafe"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
@@ -129,7 +127,7 @@ func (r *reader) ask(asking []field, answers map[field]asked) {
 	}
 	const symbol = string(nvmlproto.MethodField)
 	// Room for as many again: a library with longer entries must not reach other memory.
-	words := make([]uint64, 2*len(asking)*fieldSize/8)
+	words := r.c.room(2 * len(asking) * fieldSize / 8)
 	memory := bytesOf(words)
 	for i, f := range asking {
 		entry := memory[i*fieldSize:]
@@ -140,9 +138,7 @@ func (r *reader) ask(asking []field, answers map[field]asked) {
 		binary.LittleEndian.PutUint32(entry[28:], uint32(Unknown))
 	}
 	_, result := r.c.ask(r.d, call{name: symbol}, variant{symbol, func(string) Return {
-		result := r.c.invoke(symbol, symbol, uintptr(r.d), uintptr(len(asking)), uintptr(unsafe.Pointer(unsafe.SliceData(words))))
-		runtime.KeepAlive(words)
-		return result
+		return r.c.invoke(symbol, symbol, uintptr(r.d), uintptr(len(asking)), addressOf(words))
 	}})
 	if result != Success {
 		r.ended = r.ended || result.Lost() || result.Unusable()

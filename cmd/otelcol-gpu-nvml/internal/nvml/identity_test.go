@@ -111,7 +111,8 @@ func TestHandlesAndTexts(t *testing.T) {
 	assert.Equal(t, Success, caller.Shutdown())
 	assert.Equal(t, "return 9", caller.ErrorString(9))
 
-	text := []byte("Driver Not Loaded\x00")
+	text := make([]uint64, 4)
+	copy(bytesOf(text), "Driver Not Loaded")
 	f.functions["nvmlErrorString"] = func(...uintptr) uintptr { return addressOf(text) }
 	_, other := newFake(nil)
 	other.library.functions = f

@@ -6,9 +6,7 @@ package nvml
 import (
 	"cmp"
 	"encoding/binary"
-	"runtime"
 	"slices"
-	"unsafe"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
@@ -111,10 +109,9 @@ func (l *lists) read(symbol string) (processes []process, reason string, r Retur
 			return nil, nvmlproto.ReasonLimit, Success
 		}
 		room := int(n + n/4 + 1)
-		buffer := newProcessBuffer(room)
+		buffer := newProcessBuffer(l.c.room(bufferWords(room)), room)
 		l.c.memory[0] = uint64(room)
-		r = l.c.invoke(symbol, symbol, uintptr(l.d), l.c.at(0), uintptr(unsafe.Pointer(unsafe.SliceData(buffer.words))))
-		runtime.KeepAlive(buffer)
+		r = l.c.invoke(symbol, symbol, uintptr(l.d), l.c.at(0), addressOf(buffer.words))
 		n = max(uint32(l.c.memory[0]), uint32(room))
 		if r == Success {
 			processes, reason = buffer.decode(uint32(l.c.memory[0]))
@@ -186,10 +183,9 @@ func (l *lists) samples(symbol string) ([]byte, Return) {
 		}
 		room := int(n + n/4 + 1)
 		// Twice as much: a library with longer entries must not reach other memory.
-		words := make([]uint64, 2*room*utilizationSize/8)
+		words := l.c.room(2 * room * utilizationSize / 8)
 		l.c.memory[0] = uint64(room)
-		r = l.c.invoke(symbol, symbol, uintptr(l.d), uintptr(unsafe.Pointer(unsafe.SliceData(words))), l.c.at(0), uintptr(since))
-		runtime.KeepAlive(words)
+		r = l.c.invoke(symbol, symbol, uintptr(l.d), addressOf(words), l.c.at(0), uintptr(since))
 		n = uint32(l.c.memory[0])
 		if r == Success {
 			return bytesOf(words)[:min(int(n), room)*utilizationSize], Success

@@ -189,7 +189,7 @@ func FuzzDecodeProcesses(f *testing.F) {
 	}
 	f.Add([]byte{}, uint32(0), uint8(0))
 	f.Fuzz(func(t *testing.T, list []byte, entries uint32, room uint8) {
-		b := newProcessBuffer(int(room))
+		b := newProcessBuffer(make([]uint64, bufferWords(int(room))), int(room))
 		copy(bytesOf(b.words), list)
 		processes, reason := b.decode(entries)
 		if reason != "" {

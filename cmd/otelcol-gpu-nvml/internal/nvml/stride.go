@@ -29,14 +29,16 @@ type processBuffer struct {
 	room  int // entries
 }
 
-// newProcessBuffer returns a buffer for so many entries. What is behind the longest ones is
-// as large again, so that an even longer entry is seen and does not reach other memory.
-func newProcessBuffer(room int) processBuffer {
-	b := processBuffer{words: make([]uint64, 2*room*longestEntry+guardWords), room: room}
-	for i := range b.words {
-		b.words[i] = pattern(i)
+// bufferWords are those of a buffer for so many entries. What is behind the longest ones is as
+// large again, so that an even longer entry is seen and does not reach other memory.
+func bufferWords(room int) int { return 2*room*longestEntry + guardWords }
+
+// newProcessBuffer fills bufferWords words.
+func newProcessBuffer(words []uint64, room int) processBuffer {
+	for i := range words {
+		words[i] = pattern(i)
 	}
-	return b
+	return processBuffer{words: words, room: room}
 }
 
 // pattern is what a word has that was not written: another value for each word, none of

@@ -6,8 +6,6 @@ package nvml
 import (
 	"encoding/binary"
 	"math"
-	"runtime"
-	"unsafe"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
@@ -69,7 +67,7 @@ func (c *Caller) MigSampleGet(parent Device, gi int, s Sample) Return {
 // call. A value may be NaN, or beyond its range.
 func (c *Caller) Metrics(first, second Sample, readings []nvmlproto.Reading) ([]nvmlproto.Value, []nvmlproto.Refused, Return) {
 	const symbol = string(nvmlproto.MethodGPM)
-	words := make([]uint64, (gpmHead+gpmRoom*gpmEntry)/8)
+	words := c.room((gpmHead + gpmRoom*gpmEntry) / 8)
 	memory := bytesOf(words)
 	binary.LittleEndian.PutUint64(memory[8:], uint64(first))
 	binary.LittleEndian.PutUint64(memory[16:], uint64(second))
@@ -90,8 +88,7 @@ func (c *Caller) Metrics(first, second Sample, readings []nvmlproto.Reading) ([]
 	asked := len(names)
 	binary.LittleEndian.PutUint32(memory, gpmVersion)
 	binary.LittleEndian.PutUint32(memory[4:], uint32(asked))
-	r := c.invoke(symbol, symbol, uintptr(unsafe.Pointer(unsafe.SliceData(words))))
-	runtime.KeepAlive(words)
+	r := c.invoke(symbol, symbol, addressOf(words))
 	if r != Success {
 		return nil, nil, r
 	}
