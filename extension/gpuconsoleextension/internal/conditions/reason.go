@@ -176,10 +176,10 @@ func sameService(kind consoleapi.Attention, s Service) string {
 }
 
 // sameExporter is one condition, down or frozen. The pod of a node's exporter, and
-// so its address, changes with every restart.
+// so its address, changes with every restart. What has no port is read on the node itself.
 func sameExporter(cluster, node, address, port string) string {
 	if node != "" {
-		return same("exporter", cluster, node, port)
+		return same("exporter", cluster, node, cmp.Or(port, address))
 	}
 	return same("exporter", cluster, address, port)
 }

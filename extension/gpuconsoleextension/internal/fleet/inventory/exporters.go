@@ -49,6 +49,8 @@ type Exporter struct {
 	Known  bool // up or down is known, and current
 	up     bool
 	frozen bool
+	// released: it reads nothing for now, so that the driver can be changed.
+	released bool
 	// onKubernetes: it names a node of Kubernetes.
 	onKubernetes bool
 	Nodes        []*Node   // that it is known to be of
@@ -69,8 +71,11 @@ func (e *Exporter) State() consoleapi.ExporterState {
 	}
 }
 
-// Excused reports whether it need not have fallen silent: the store took nothing.
-func (e *Exporter) Excused(j *age.Judge) bool { return !e.Known && j.Unstored.Excuses(e.Seen) }
+// Excused reports whether its silence is no fault of its own: the store took nothing, or the
+// driver is released.
+func (e *Exporter) Excused(j *age.Judge) bool {
+	return !e.Known && (e.released || j.Unstored.Excuses(e.Seen))
+}
 
 // Shown is the exporter as the API has it.
 func (e *Exporter) Shown(j *age.Judge) consoleapi.Exporter {
@@ -110,6 +115,8 @@ func exporters(a *answers, j *age.Judge, horizon time.Time) []*Exporter {
 			e.up, e.Known = sample.Value != 0, j.Fresh(e.Seen)
 		case queries.Frozen:
 			e.frozen = sample.Value != 0
+		case queries.Released:
+			e.released = sample.Value != 0
 		}
 	}
 	for _, e := range all {
