@@ -108,7 +108,7 @@ func (k *Keeper) Fail(err error, now time.Time) error {
 	}
 	k.Stop(now)
 	first := firstDelay(known.Cause)
-	if k.last != nil && firstDelay(k.last.Cause) != first || k.since.IsZero() == false && now.Sub(k.since) >= healthyFor {
+	if k.last != nil && firstDelay(k.last.Cause) != first || !k.since.IsZero() && now.Sub(k.since) >= healthyFor {
 		k.delay = 0
 	}
 	k.delay = max(first, min(2*k.delay, maxDelay))
