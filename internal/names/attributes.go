@@ -44,7 +44,7 @@ const (
 	GPUFan           = "gpu.fan"           // number of a fan
 	GPUProcessType   = "gpu.process.type"  // compute, graphics or mps
 	GPUProcessTask   = "gpu.process.task"  // sm, memory, encoder or decoder
-	GPUProcessOwner  = "gpu.process.owner" // other: of no owner that is known, or over the limit
+	GPUProcessOwner  = "gpu.process.owner" // other: of no owner that is named, or over the limit; unknown: not in /proc
 	SlurmJobID       = "slurm.job.id"      // of a process, from its cgroup
 	SystemdUnit      = "systemd.unit"      // likewise
 	GPUPCIAddress    = "gpu.pci.address"

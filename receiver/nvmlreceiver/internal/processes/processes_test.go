@@ -75,7 +75,7 @@ func lines(t *Table, rows []Row) []string {
 	t.Write(rows, uuid, time.Unix(1, 0), metrics)
 	var all []string
 	for _, m := range metrics.All() {
-		points := pmetric.NewNumberDataPointSlice()
+		var points pmetric.NumberDataPointSlice
 		if m.Type() == pmetric.MetricTypeSum {
 			points = m.Sum().DataPoints()
 		} else {
