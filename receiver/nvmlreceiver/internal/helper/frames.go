@@ -150,7 +150,7 @@ func (p *Process) readLines() {
 		}
 		if line != "" {
 			p.mu.Lock()
-			p.told = line
+			p.lastLine = line
 			p.mu.Unlock()
 			if now := time.Now(); now.Sub(began) >= linesEvery {
 				began, lines = now, 0

@@ -280,8 +280,10 @@ func TestKeeper(t *testing.T) {
 			k.Stop(time.Now())
 		}
 		time.Sleep(killAfter - time.Second)
+		synctest.Wait()
 		assert.Zero(t, left[0].kills)
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		assert.Equal(t, 1, left[0].kills)
 		_, _, err := k.Ready(time.Now())
 		known := &Error{}

@@ -80,7 +80,7 @@ type Process struct {
 	system   *nvmlproto.System   // that answers it
 	boards   map[string]*nvmlproto.Board
 	err      *Error // why nothing more comes
-	told     string // last line of standard error
+	lastLine string // last line of standard error
 	started  time.Time
 	ending   time.Time // since when it is to end
 }
@@ -321,15 +321,15 @@ func (p *Process) ended(err error) {
 	if err != nil {
 		text += ": " + err.Error()
 	}
-	if p.told != "" {
-		text += ": " + p.told
+	if p.lastLine != "" {
+		text += ": " + p.lastLine
 	}
 	for thread, call := range p.inflight {
 		text += fmt.Sprintf("; in %s of %s", call.name, thread)
 		break // one is enough to search for
 	}
 	cause := nvmlproto.CauseCrashed
-	if !p.greeted && nvmlhelper.IsLoader(p.told) {
+	if !p.greeted && nvmlhelper.IsLoader(p.lastLine) {
 		cause = nvmlproto.CauseLoader
 	}
 	p.fail(&Error{cause, errors.New(text)})

@@ -23,7 +23,7 @@ const (
 	// The driver's library does not find it again by itself.
 	lookAfter = 5 * time.Minute
 	lookAgain = time.Hour
-	// A board in whose calls helpers crash is left out for leaveOut after maxCrashes.
+	// A board that helpers crash for is left out for leaveOut after maxCrashes of them.
 	maxCrashes = 3
 	leaveOut   = 10 * time.Minute
 )
