@@ -34,7 +34,7 @@ type known struct {
 	answers  map[call]answer
 	identity *identity
 	nvlink   nvlink
-	// refusedLists are the calls whose lists had no known layout. They are not asked for
+	// refusedLists are the calls that gave a list of no known layout. They are not asked for
 	// again, whatever else changes.
 	refusedLists map[string]bool
 	utilization  uint64 // time of the newest sample of processes, in µs
@@ -86,7 +86,7 @@ func (c *Caller) remembered(d Device, of call) Return {
 	return Success
 }
 
-// remember keeps what a call returned, where that says something about the next one.
+// remember keeps what a call returned, where it matters for the next one.
 func (c *Caller) remember(d Device, of call, variant int, r Return) {
 	a := answer{variant: variant}
 	switch {
@@ -111,7 +111,7 @@ func (c *Caller) ask(d Device, of call, variants ...variant) (int, Return) {
 			c.remember(d, of, i, r)
 			return i, r
 		}
-		// That there is no such function says less than what another one returned.
+		// That there is no such function means less than what another one returned.
 		if r != FunctionNotFound || result == FunctionNotFound {
 			result = r
 		}

@@ -41,7 +41,7 @@ type layout struct {
 	places []place
 }
 
-// versioned is the word that tells the library which layout is meant.
+// versioned is the word by which the library knows the layout.
 func versioned(size, version uint32) uint32 { return size | version<<24 }
 
 // layoutSize is how many bytes of the memory the function may write by today's headers.

@@ -9,7 +9,7 @@ import (
 )
 
 // maxCompute is how many compute instances of a board are looked for, whatever the board
-// says it may have.
+// reports.
 const maxCompute = 64
 
 // walk reads the instances of a board in MIG mode.

@@ -48,7 +48,7 @@ func pattern(i int) uint64 { return (uint64(i) + 1) * 0x9e3779b97f4a7c15 }
 // written is whether a word was written.
 func (b processBuffer) written(word int) bool { return b.words[word] != pattern(word) }
 
-// decode reads the entries that the library says it has written, or returns why it cannot.
+// decode reads the entries that the library reports as written, or returns why it cannot.
 func (b processBuffer) decode(entries uint32) (processes []process, reason string) {
 	if int64(entries) > int64(b.room) {
 		return nil, nvmlproto.ReasonOverrun
