@@ -28,8 +28,8 @@ var version string
 const (
 	// onceTimeout is longer than nvmlInit takes on a host with eight boards and no persistence.
 	onceTimeout = 90 * time.Second
-	// endOfInput is how long calls may take after the end of the input. Whoever started this
-	// process is gone, and must not leave it behind.
+	// endOfInput is how long calls may take after the end of the input: the receiver is gone,
+	// and must not leave this process behind.
 	endOfInput = 900 * time.Millisecond
 )
 

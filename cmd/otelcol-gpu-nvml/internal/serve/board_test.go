@@ -79,7 +79,7 @@ func TestRefusedGPM(t *testing.T) {
 	for _, test := range []struct {
 		call string
 		r    nvml.Return
-		want bool // values that say so
+		want bool // values that have the return
 	}{
 		{"support", nvmlproto.NoPermission, true}, {"support", nvml.NotSupported, false}, {"support", nvml.FunctionNotFound, false},
 		{"sample alloc", nvmlproto.NoPermission, true}, {"sample", nvmlproto.NoPermission, true}, {"metrics", nvml.Unknown, true},

@@ -123,7 +123,7 @@ func (w *waiter) run() {
 	}
 }
 
-// wait registers, and reports events until a call fails, whose return it returns. alive is
+// wait registers, and reports events until a call fails, and returns its return. alive is
 // whether waiting worked until then.
 func (w *waiter) wait(caller Caller) (r nvml.Return, alive bool) {
 	supported, r := caller.EventTypes(w.device)

@@ -244,7 +244,7 @@ func (l *lab) all() []string {
 	return addresses
 }
 
-// ask asks for all boards, waits for as long as told, and returns the frames that were
+// ask asks for all boards, waits for that long, and returns the frames that were
 // written since.
 func (l *lab) ask(wait time.Duration, groups ...nvmlproto.Group) (*nvmlproto.System, map[string]*nvmlproto.Board) {
 	l.id++

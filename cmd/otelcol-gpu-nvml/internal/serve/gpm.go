@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
-// Two samples of GPM nearer than shortest say nothing; without a longest in the request,
+// Two samples of GPM nearer than shortest mean nothing; without a longest in the request,
 // a window may have the length of two of the longest collection intervals.
 const (
 	shortestWindow = 100 * time.Millisecond
@@ -54,7 +54,7 @@ func (t *turns) give() { <-t.token }
 
 // window is what GPM measures of a board or an instance over the time between two scrapes.
 type window struct {
-	layout string      // what was measured: the window of another layout says nothing
+	layout string      // what was measured: the window of another layout means nothing
 	from   nvml.Sample // of the last scrape
 	to     nvml.Sample // of this one
 	since  time.Time
@@ -78,7 +78,7 @@ const whole = -1
 // begin is called before the first call of a scrape.
 func (g *gpm) begin() { g.missed = false }
 
-// forget is called for another handle of the board: windows of the old one say nothing.
+// forget is called for another handle of the board: windows of the old one mean nothing.
 func (g *gpm) forget() {
 	g.asked, g.support, g.refused = false, false, nvml.Success
 	for _, w := range g.windows {
@@ -119,7 +119,7 @@ func (g *gpm) call(f func()) bool {
 }
 
 // read takes a sample of the board, or one of its instances, and returns what GPM measured
-// since the last one. There is nothing to say at first, after a gap, and for a new layout.
+// since the last one. There is nothing at first, after a gap, and for a new layout.
 func (g *gpm) read(d nvml.Device, gi int, layout string, longest time.Duration, readings []nvmlproto.Reading) ([]nvmlproto.Value, []nvmlproto.Refused) {
 	if len(readings) == 0 {
 		return nil, nil
@@ -193,7 +193,7 @@ func (g *gpm) keep(has func(gi int) bool) {
 	}
 }
 
-// returned is the same return for all readings, which is none for success.
+// returned is the same return for all readings; for success, there is no value.
 func returned(readings []nvmlproto.Reading, r nvml.Return) []nvmlproto.Value {
 	if r == nvml.Success {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
-// Architectures as nvmlDeviceGetArchitecture numbers them. 0 is a driver that cannot say,
+// Architectures as nvmlDeviceGetArchitecture numbers them. 0 is a driver that does not report it,
 // and older than Ada.
 const (
 	ampere      = 7
@@ -52,7 +52,7 @@ func newPlan(request *nvmlproto.Request, b *nvmlproto.Board, hourly bool) plan {
 	return p
 }
 
-// sensible is whether a reading means what its name says on this board.
+// sensible is whether a reading means what it is named on this board.
 func sensible(request *nvmlproto.Request, b *nvmlproto.Board, r *nvmlproto.Reading) bool {
 	switch {
 	case r.Method == nvmlproto.MethodPCIe:
