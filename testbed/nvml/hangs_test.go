@@ -18,6 +18,7 @@ import (
 // A board whose call hangs costs its seven neighbours nothing: nothing waits for it, it
 // gets no second call, and it is back when its call is.
 func TestHangs(t *testing.T) {
+	t.Parallel()
 	for _, call := range quick([]string{
 		power, "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetFieldValues", "nvmlDeviceGetUUID", "nvmlDeviceGetMigMode",
 		"nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetComputeRunningProcesses_v3",
@@ -70,6 +71,7 @@ func TestHangs(t *testing.T) {
 
 // A process that must end does, whatever the library does.
 func TestEnds(t *testing.T) {
+	t.Parallel()
 	scenario(t, "end of input", Options{}, func(w *world) {
 		w.scrape()
 		w.helper.Close()
@@ -125,6 +127,7 @@ func (w *world) has(call string) bool {
 
 // Boards that are not asked for are left alone, handle and all.
 func TestBoardsThatSleep(t *testing.T) {
+	t.Parallel()
 	scenario(t, "not asked for", Options{}, func(w *world) {
 		a := w.scrape(func(r *nvmlproto.Request) { r.Boards = r.Boards[1:] })
 		assert.Len(w.T, a.Boards, 2)

@@ -220,8 +220,7 @@ func (l *Lab) XID(board, gi int, code uint64, n int) {
 // Queue gives events to those that wait for them.
 func (l *Lab) Queue(events ...simnvml.Event) {
 	l.t.Helper()
-	l.Host.Queue(events...)
-	require.NoError(l.t, l.Host.Flush())
+	require.NoError(l.t, l.Host.Queue(events...))
 }
 
 // Kernel writes records of the kernel log.

@@ -14,6 +14,7 @@ import (
 
 // The library can be built for each driver.
 func TestDrivers(t *testing.T) {
+	t.Parallel()
 	for i, d := range Drivers {
 		if !all() && i%4 != 0 {
 			continue

@@ -21,6 +21,7 @@ var job = []gpusim.Pod{{Namespace: "train", Name: "job-0", Container: "main", De
 // Lists of processes are read in the layout of each driver, and refused in one that is not
 // known.
 func TestProcesses(t *testing.T) {
+	t.Parallel()
 	for _, d := range quick(Drivers, 3) {
 		scenario(t, d.Name, Options{Driver: d.Name, Boards: 1, Pods: job}, func(w *world) {
 			board := w.helper.Scrape(limit).Of(w.Lab, 0)
@@ -111,6 +112,7 @@ func (w *world) awaits(boards ...int) {
 
 // Events are counted exactly, however many come at once and whatever a neighbour's do.
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	total := func(w *world, board int, code uint64, n int) {
 		w.T.Helper()
 		w.helper.Until(limit, func(frames []nvmlproto.Frame) bool {
@@ -196,6 +198,7 @@ func TestEvents(t *testing.T) {
 
 // Handles of instances mean others after a change, and lists of them have holes.
 func TestLayouts(t *testing.T) {
+	t.Parallel()
 	three := Options{MIG: map[string][]string{"0": {"1g.10gb", "1g.10gb", "1g.10gb"}}}
 	for _, returned := range []int{6, 2} {
 		scenario(t, "hole/"+nvmlproto.ReturnText(returned), three, func(w *world) {

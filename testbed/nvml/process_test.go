@@ -16,6 +16,7 @@ import (
 
 // A crash ends the process alone: the next one reads everything.
 func TestCrashes(t *testing.T) {
+	t.Parallel()
 	scenario(t, "20 times", Options{}, func(w *world) {
 		for n := range 20 {
 			w.Fault("0", power, []string{"segv", "abort"}[n%2])
@@ -29,6 +30,7 @@ func TestCrashes(t *testing.T) {
 }
 
 func TestRequestsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	for name, bytes := range map[string]string{
 		"no length": "\x00\x00\x00\x00", "too long": "\x7f\x00\x00\x00", "not JSON": "\x00\x00\x00\x02no",
 	} {
@@ -42,6 +44,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 }
 
 func TestOnce(t *testing.T) {
+	t.Parallel()
 	type report struct {
 		System nvmlproto.System   `json:"system"`
 		Boards []*nvmlproto.Board `json:"boards"`

@@ -115,6 +115,7 @@ func got(values []nvmlproto.Value) (map[string]float64, map[string]float64) {
 
 // A helper reads of every model, on every driver, what is true and nothing else.
 func TestReadings(t *testing.T) {
+	t.Parallel()
 	type row struct{ driver, model string }
 	rows := []row{{"550", "H100"}, {"550", "T4"}, {"450", "A100-SXM4-80GB"}, {"535.98", "L4"}}
 	if all() {
@@ -212,6 +213,7 @@ func total(l *Lab, of func([]gpusim.DriverBoard) float64) float64 {
 // Instances have an identity, memory and profiling of their own, and a board in MIG mode
 // only what is the board's.
 func TestInstances(t *testing.T) {
+	t.Parallel()
 	for _, model := range []string{"H100", "A100-SXM4-80GB"} {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()

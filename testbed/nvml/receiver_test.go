@@ -120,6 +120,7 @@ func (p *place) told(parts ...string) {
 // Nothing comes of a library or a driver that does not answer but that it does not, its
 // cause and its remedy; and it is back by itself.
 func TestReceiverWithoutDriver(t *testing.T) {
+	t.Parallel()
 	for i, c := range []struct {
 		returned int
 		outcome  string
@@ -174,6 +175,7 @@ func TestReceiverWithoutDriver(t *testing.T) {
 
 // What is wrong of a board or a value costs that one alone.
 func TestReceiverWithABadBoard(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		call, kind string
 		argument   []any
@@ -236,6 +238,7 @@ func TestReceiverWithABadBoard(t *testing.T) {
 
 // A board that hangs costs its seven neighbours no scrape, and is back when its call is.
 func TestReceiverWithAHang(t *testing.T) {
+	t.Parallel()
 	scenario(t, "one of eight", true, nvmllab.Options{Boards: 8}, func(p *place) {
 		p.healthy()
 		p.Fault("0", "nvmlDeviceGetPowerUsage", "hang")
@@ -267,6 +270,7 @@ func TestReceiverWithAHang(t *testing.T) {
 
 // XIDs are counted exactly, by each source alone and by both.
 func TestReceiverWithXIDs(t *testing.T) {
+	t.Parallel()
 	for i, c := range []struct {
 		name           string
 		events, kernel int
@@ -296,6 +300,7 @@ func TestReceiverWithXIDs(t *testing.T) {
 
 // What changes of the host is followed.
 func TestReceiverOfAHostThatChanges(t *testing.T) {
+	t.Parallel()
 	scenario(t, "MIG layout", true, nvmllab.Options{MIG: map[string][]string{"0": {"3g.40gb"}}}, func(p *place) {
 		id := func() string { return fmt.Sprintf("%s/%d", p.Truth()[0].UUID, p.Truth()[0].Instances[0].ID) }
 		p.start()

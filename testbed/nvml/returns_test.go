@@ -19,6 +19,7 @@ const power = "nvmlDeviceGetPowerUsage"
 
 // What a call for a value returns costs that value alone.
 func TestReturnsOfValues(t *testing.T) {
+	t.Parallel()
 	for _, c := range quick([]struct {
 		returned int
 		again    bool // it is asked for again with the next scrape
@@ -48,6 +49,7 @@ func TestReturnsOfValues(t *testing.T) {
 
 // Values of one call have a return each, and come in any order.
 func TestReturnsOfParts(t *testing.T) {
+	t.Parallel()
 	for _, c := range quick([]struct {
 		name, call, kind string
 		argument         []any
@@ -81,6 +83,7 @@ func TestReturnsOfParts(t *testing.T) {
 
 // Without the second version of its function, used memory has the reserved one in it.
 func TestMemoryOfTheFirstVersion(t *testing.T) {
+	t.Parallel()
 	scenario(t, "memory", Options{}, func(w *world) {
 		w.Fault("0", "nvmlDeviceGetMemoryInfo_v2", "return", 13)
 		should := map[string]float64{}
@@ -95,6 +98,7 @@ func TestMemoryOfTheFirstVersion(t *testing.T) {
 
 // A metric of GPM has a return of its own, and is a number.
 func TestReturnsOfGPM(t *testing.T) {
+	t.Parallel()
 	for _, c := range quick([]struct {
 		name, call, kind string
 		argument         []any
@@ -125,6 +129,7 @@ func TestReturnsOfGPM(t *testing.T) {
 
 // A board that is lost costs nobody else anything, and is asked again.
 func TestReturnsOfLostBoards(t *testing.T) {
+	t.Parallel()
 	for _, returned := range []int{15, 28} {
 		for _, call := range quick([]string{power, "nvmlDeviceGetHandleByPciBusId_v2", "*", "nvmlDeviceGetFieldValues", "nvmlDeviceGetUUID", "nvmlDeviceGetMigMode"}, 3) {
 			scenario(t, fmt.Sprint(call, "/", returned), Options{}, func(w *world) {
@@ -142,6 +147,7 @@ func TestReturnsOfLostBoards(t *testing.T) {
 
 // What is returned of the library as a whole is the answer.
 func TestReturnsOfTheSystem(t *testing.T) {
+	t.Parallel()
 	for _, c := range quick([]struct {
 		call     string
 		returned int
@@ -167,6 +173,7 @@ func TestReturnsOfTheSystem(t *testing.T) {
 
 // What identifies a board is left out where it cannot be.
 func TestBadTexts(t *testing.T) {
+	t.Parallel()
 	for _, c := range quick([]struct {
 		name, key, kind, text string
 	}{

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
@@ -33,12 +34,14 @@ type Options struct {
 	Attach map[int]map[string]string
 }
 
-// Host is a node of a fleet, written into files.
+// Host is a node of a fleet, written into files. It is safe for concurrent use.
 type Host struct {
-	fleet   *gpusim.Fleet
-	node    string
-	opts    Options
-	at      int64 // second that was added up last; -1 is none
+	fleet *gpusim.Fleet
+	node  string
+	opts  Options
+
+	mu      sync.Mutex // guards what is below
+	at      int64      // second that was added up last; -1 is none
 	done    map[string]*sums
 	events  []Event
 	written int // events that are in the file
@@ -64,6 +67,8 @@ func New(fleet *gpusim.Fleet, node string, opts Options) *Host {
 
 // Write writes the files as they are at a time, which never goes back.
 func (h *Host) Write(at time.Time) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	second := int64(at.Sub(h.fleet.Start()) / time.Second)
 	for k := max(h.at, second-3600); k < second; k++ {
 		if k < 0 {
@@ -88,7 +93,7 @@ func (h *Host) Write(at time.Time) error {
 	if err := h.xids(boards); err != nil {
 		return err
 	}
-	if err := h.Flush(); err != nil {
+	if err := h.flush(); err != nil {
 		return err
 	}
 	return replace(filepath.Join(h.opts.Library, "state"), h.state(boards, at, second))
@@ -171,7 +176,7 @@ func (h *Host) xids(boards []gpusim.DriverBoard) error {
 			if !slices.Contains(undelivered, x.Code) {
 				h.events = append(h.events, e)
 			}
-			if err := h.Kernel(KernelXID(boards[i].PCIBusID, e.GI, e.Data)); err != nil {
+			if err := h.log(KernelXID(boards[i].PCIBusID, e.GI, e.Data)); err != nil {
 				return err
 			}
 		}
@@ -189,11 +194,16 @@ func KernelXID(pci string, gi uint32, code uint64) string {
 	return fmt.Sprintf("NVRM: Xid (PCI:%s%s): %d, pid='<unknown>', name=<unknown>", strings.ToLower(pci[4:14]), instance, code)
 }
 
-// Queue adds events; Flush or Write brings them to the library.
-func (h *Host) Queue(events ...Event) { h.events = append(h.events, events...) }
+// Queue adds events.
+func (h *Host) Queue(events ...Event) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, events...)
+	return h.flush()
+}
 
-// Flush writes the events.
-func (h *Host) Flush() error {
+// flush writes the events.
+func (h *Host) flush() error {
 	if h.written == len(h.events) {
 		return nil
 	}

@@ -66,6 +66,12 @@ func (h *Host) host(boards []gpusim.DriverBoard) error {
 // Kernel writes records of the kernel log to dev/kmsg, which is a pipe, and waits until
 // there is room for them.
 func (h *Host) Kernel(lines ...string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.log(lines...)
+}
+
+func (h *Host) log(lines ...string) error {
 	if h.opts.Root == "" {
 		return nil
 	}
