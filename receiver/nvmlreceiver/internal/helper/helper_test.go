@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,7 +29,7 @@ const a, b = "0000:17:00.0", "0000:65:00.0"
 // fake is a helper in this process. It ends when it is asked to, unless it hangs.
 type fake struct {
 	t     *testing.T
-	hangs bool // is not ended by signals
+	hangs atomic.Bool // is not ended by signals
 	child *Child
 	in    *io.PipeReader
 	out   *io.PipeWriter
@@ -36,7 +37,7 @@ type fake struct {
 	once  sync.Once
 	ended chan struct{}
 	err   error
-	kills int
+	kills atomic.Int32
 }
 
 func newFake(t *testing.T) *fake {
@@ -49,12 +50,12 @@ func newFake(t *testing.T) *fake {
 	f.in, f.out, f.errs = in, out, errs
 	c.Stdin, c.Stdout, c.Stderr = stdin, stdout, stderr
 	c.Terminate = func() error {
-		if !f.hangs {
+		if !f.hangs.Load() {
 			f.end(nil)
 		}
 		return nil
 	}
-	c.Kill = func() error { f.kills++; return c.Terminate() }
+	c.Kill = func() error { f.kills.Add(1); return c.Terminate() }
 	return f
 }
 
@@ -232,7 +233,7 @@ func TestKeeper(t *testing.T) {
 		hangs := false
 		k := &Keeper{Opts: options, Start: func() (*Child, error) {
 			last = newFake(t)
-			last.hangs = hangs
+			last.hangs.Store(hangs)
 			go last.hello()
 			return last.child, nil
 		}}
@@ -281,10 +282,10 @@ func TestKeeper(t *testing.T) {
 		}
 		time.Sleep(killAfter - time.Second)
 		synctest.Wait()
-		assert.Zero(t, left[0].kills)
+		assert.Zero(t, left[0].kills.Load())
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		assert.Equal(t, 1, left[0].kills)
+		assert.Equal(t, int32(1), left[0].kills.Load())
 		_, _, err := k.Ready(time.Now())
 		known := &Error{}
 		require.ErrorAs(t, err, &known)
@@ -294,7 +295,7 @@ func TestKeeper(t *testing.T) {
 		synctest.Wait()
 		_, _, err = k.Ready(time.Now())
 		require.NoError(t, err, "one has ended")
-		last.hangs = false
+		last.hangs.Store(false)
 		left[1].end(nil)
 		k.Close(t.Context())
 	})
