@@ -41,7 +41,7 @@ openshift: {enabled: true}
 `},
 	{name: "nvml-standalone", started: true, values: `
 mode: standalone
-nvml: {enabled: true, alone: true, migDevices: true, image: {tag: 1-nvml}}
+nvml: {enabled: true, alone: true, migDevices: true}
 agent: {podResources: {enabled: false}}
 `},
 	{name: "cert-manager", apis: []string{"cert-manager.io/v1", "cert-manager.io/v1/Certificate"}, values: `
