@@ -160,24 +160,6 @@ func TestNothing(t *testing.T) {
 	})
 }
 
-// TestInit: what nvmlInit returns has its outcome, and is tried again.
-func TestInit(t *testing.T) {
-	t.Parallel()
-	for code, outcome := range map[int]string{9: "no_driver", 18: "version_mismatch", 999: "init"} {
-		t.Run(outcome, func(t *testing.T) {
-			t.Parallel()
-			lab := nvmllab.Start(t, nvmllab.Options{})
-			lab.Fault("-", "nvmlInit_v2", "return", code)
-			r := Start(t, Keys(lab, nil))
-			r.Await("the exporter down", func(v map[string]float64) bool { return v["- gpu.exporter.up"] == 0 })
-			assert.Positive(t, r.Count("scrapes", outcome))
-			assert.Contains(t, r.Log(), "remedy:")
-			lab.Clear()
-			r.Await("the exporter up", up)
-		})
-	}
-}
-
 // TestLost: the series of a board that has left its bus end, and it is one line in the log.
 func TestLost(t *testing.T) {
 	t.Parallel()
