@@ -14,6 +14,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -273,8 +274,7 @@ func (p *Process) answer() (a Answer, complete bool, next time.Time, err error) 
 		}
 	}
 	a.Late = append(a.Late, p.stuckBoards(now)...)
-	slices.SortFunc(a.Boards, func(x, y nvmlproto.Board) int { return strings.Compare(x.Thread, y.Thread) })
-	slices.SortFunc(a.Late, func(x, y Late) int { return strings.Compare(x.Thread, y.Thread) })
+	sortLate(a.Late) // the boards are in the order of System.Answering, which is sorted
 	return a, complete, next, nil
 }
 
@@ -287,12 +287,16 @@ func (p *Process) stuckBoards(now time.Time) (stuck []Late) {
 	return stuck
 }
 
+func sortLate(late []Late) {
+	sort.Slice(late, func(i, j int) bool { return late[i].Thread < late[j].Thread })
+}
+
 // Stuck are the boards with a call that has taken too long, sorted by thread.
 func (p *Process) Stuck() []Late {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stuck := p.stuckBoards(time.Now())
-	slices.SortFunc(stuck, func(x, y Late) int { return strings.Compare(x.Thread, y.Thread) })
+	sortLate(stuck)
 	return stuck
 }
 

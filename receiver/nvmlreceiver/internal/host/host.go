@@ -6,11 +6,9 @@
 package host
 
 import (
-	"cmp"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
@@ -105,7 +103,6 @@ func (r *Reader) Read() *Snapshot {
 		s.Boards = append(s.Boards, b)
 	}
 	r.known = seen
-	slices.SortFunc(s.Boards, func(a, b Board) int { return cmp.Compare(a.PCI, b.PCI) })
 	return s
 }
 

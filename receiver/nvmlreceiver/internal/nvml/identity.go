@@ -47,7 +47,11 @@ func (t *texts) put(key, text string) {
 // with returns the labels and more of them.
 func (t texts) with(more ...[2]string) texts {
 	all := slices.Concat(t, more)
-	slices.SortFunc(all, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	for i := range all { // nearly all of them are in order
+		for j := i; j > 0 && all[j][0] < all[j-1][0]; j-- {
+			all[j], all[j-1] = all[j-1], all[j]
+		}
+	}
 	return all
 }
 

@@ -7,9 +7,9 @@
 package xids
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -239,7 +239,7 @@ func (c *Counter) Due(now time.Time) map[string]Device {
 		}
 	}
 	// In the order of arrival, and divided among instances when all are counted.
-	slices.SortFunc(due, func(a, b arrival) int { return cmp.Compare(c.pending[a].number, c.pending[b].number) })
+	sort.Slice(due, func(i, j int) bool { return c.pending[due[i]].number < c.pending[due[j]].number })
 	changed := map[*code]uint64{}
 	for _, a := range due {
 		c.settle(a, now, changed)
@@ -268,7 +268,7 @@ func (c *Counter) Due(now time.Time) map[string]Device {
 		}
 	}
 	for _, d := range out {
-		slices.SortFunc(d.Counts, func(a, b Count) int { return cmp.Compare(a.Code, b.Code) })
+		sort.Slice(d.Counts, func(i, j int) bool { return d.Counts[i].Code < d.Counts[j].Code })
 	}
 	return out
 }
