@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -160,9 +159,7 @@ func (p *Process) readLines() {
 			}
 		}
 		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				closing(p.child.Stderr)
-			}
+			closing(p.child.Stderr)
 			return
 		}
 	}

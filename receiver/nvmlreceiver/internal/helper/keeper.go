@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
@@ -22,6 +23,7 @@ const (
 	// healthyFor is after how long the first delay is due again.
 	healthyFor = 10 * time.Minute
 	maxDelay   = time.Minute
+	maxHeard   = 16 * nvmlproto.MaxBoards // threads of which the helper that waits is known
 )
 
 // firstDelay is from a failure to the next start; each further one doubles it.
@@ -46,6 +48,9 @@ type Keeper struct {
 	notYet  time.Time     // before which nothing is started
 	last    *Error        // the last failure
 	started int
+
+	mu     sync.Mutex
+	hearer map[string]int // number of the newest helper that waits for events, by thread
 }
 
 // Ready returns the helper, after starting it if there is none. Until the delay after a
@@ -74,9 +79,33 @@ func (k *Keeper) Ready(now time.Time) (p *Process, again bool, err error) {
 	if err != nil {
 		return nil, false, k.Fail(err, now)
 	}
-	k.current = run(child, k.Opts)
 	k.started++
+	k.current = run(child, k.options())
 	return k.current, false, nil
+}
+
+// options are those of the helper that is started now. What the driver reports reaches a
+// helper that is ending too, and counts once: from the one that was the last to wait for it.
+func (k *Keeper) options() Options {
+	opts, number := k.Opts, k.started
+	if opts.Event == nil {
+		return opts
+	}
+	opts.Event = func(e *nvmlproto.Event) {
+		k.mu.Lock()
+		newest := k.hearer[e.Thread]
+		if e.Ready && number > newest && (newest > 0 || len(k.hearer) < maxHeard) {
+			if k.hearer == nil {
+				k.hearer = map[string]int{}
+			}
+			k.hearer[e.Thread] = number
+		}
+		k.mu.Unlock()
+		if number >= newest {
+			k.Opts.Event(e)
+		}
+	}
+	return opts
 }
 
 // Running is the helper that runs, nil if there is none.

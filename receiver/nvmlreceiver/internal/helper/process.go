@@ -104,6 +104,7 @@ func run(child *Child, opts Options) *Process {
 	go p.write()
 	go func() {
 		err := child.Wait()
+		closing(child.Stdin) // where it was a script, the program that it left behind ends now
 		reading.Wait()
 		p.ended(err)
 		close(p.done)

@@ -70,7 +70,7 @@ func Start(path, library string) (*Child, error) {
 	return &Child{
 		Stdin: in[1], Stdout: out[0], Stderr: errs[0],
 		Terminate: func() error { return cmd.Process.Signal(syscall.SIGTERM) },
-		Kill:      cmd.Process.Kill,
+		Kill:      func() error { return kill(cmd.Process) },
 		Wait:      cmd.Wait,
 	}, nil
 }

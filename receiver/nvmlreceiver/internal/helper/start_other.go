@@ -5,6 +5,11 @@
 
 package helper
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 func attributes() *syscall.SysProcAttr { return nil }
+
+func kill(p *os.Process) error { return p.Kill() }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,31 @@ func TestStart(t *testing.T) {
 	got, err := Find("")
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
+}
+
+// A script in place of the helper leaves nothing behind: what it has started ends with the
+// standard input, or is killed with it.
+func TestScriptLeavesNothingBehind(t *testing.T) {
+	for name, end := range map[string]func(*Process){
+		"asked":  func(p *Process) { _ = p.child.Terminate() },
+		"killed": func(p *Process) { _ = p.child.Kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "script")
+			require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\nexec 3<&0\ncat <&3 &\necho started >&2\nwait\n"), 0o755))
+			child, err := Start(path, "")
+			require.NoError(t, err)
+			started := make(chan struct{})
+			p := run(child, Options{Line: func(string) { close(started) }})
+			<-started
+			end(p)
+			select {
+			case <-p.done: // its output is closed: cat has ended
+			case <-time.After(10 * time.Second):
+				t.Fatal("what the script started runs on")
+			}
+		})
+	}
 }
 
 func TestEnvironment(t *testing.T) {
