@@ -17,8 +17,9 @@ import (
 )
 
 // processesAge is how old a list of processes may be: to make one holds a lock of the
-// driver.
-const processesAge = 5 * time.Second
+// driver. It is shorter than the 5 s at which lists may be asked for, since scrapes of that
+// interval are not on time to the millisecond.
+const processesAge = 4500 * time.Millisecond
 
 // board reads one board. All of it but changes belongs to the board's thread.
 type board struct {

@@ -33,6 +33,10 @@ const (
 // much more than other calls.
 const Every = 5 * time.Second
 
+// early is how much earlier than that a scrape may come: one of an interval of Every is not
+// on time to the millisecond.
+const early = Every / 10
+
 // Options are those of Table.
 type Options struct {
 	By   By
@@ -103,7 +107,7 @@ func New(opts Options) *Table {
 
 // Due reports whether lists of processes may be asked for now; they are, if so.
 func (t *Table) Due(now time.Time) bool {
-	if t.opts.By == Off || !t.asked.IsZero() && now.Sub(t.asked) < Every && !now.Before(t.asked) {
+	if t.opts.By == Off || !t.asked.IsZero() && now.Sub(t.asked) < Every-early && !now.Before(t.asked) {
 		return false
 	}
 	t.asked = now
