@@ -93,6 +93,9 @@ func (r *Reader) Read() *Snapshot {
 		if !board || !deviceid.IsPCI(address) || len(s.Boards) >= maxFound {
 			continue
 		}
+		if r.exists(filepath.Join(folder, "physfn")) {
+			continue // a part of a board for a virtual machine: not a board of its own to the library
+		}
 		b := Board{PCI: address, Driver: r.driver(folder)}
 		if b.Driver == passed {
 			continue

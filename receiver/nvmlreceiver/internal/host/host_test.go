@@ -67,6 +67,10 @@ func TestRead(t *testing.T) {
 			board("0000:c1:00.0", "nvidia-nvswitch", map[string]string{"class": "0x068000\n"}),
 			board("0000:03:00.0", "amdgpu", map[string]string{"vendor": "0x1002\n"}),
 		}, Snapshot{}},
+		"its parts for virtual machines (SR-IOV)": {
+			[]map[string]string{board("0000:3b:00.0", "nvidia", nil), board("0000:3b:00.4", "nvidia", map[string]string{"physfn": "->../0000:3b:00.0"})},
+			Snapshot{Boards: []Board{{PCI: "0000:3b:00.0", Driver: "nvidia"}}, Hardware: true},
+		},
 		"Windows below": {[]map[string]string{{"dev/dxg": ""}}, Snapshot{Hardware: true, Device: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
