@@ -26,7 +26,8 @@ const (
 	retryEnd = 200 * time.Millisecond
 )
 
-// Follower reads /dev/kmsg from its end at the time of the first opening.
+// Follower reads /dev/kmsg from its end at the time when it was opened, and from the newest record
+// that it has read.
 type Follower struct {
 	Path string
 	// Line gets the text of each record of the driver (with "NVRM: "), without the kernel's
@@ -39,7 +40,6 @@ type Follower struct {
 	State func(error)
 
 	open   func() (io.ReadCloser, error) // replaced in tests
-	opened bool                          // it was open before
 	known  bool                          // newest is a record's number
 	newest uint64                        // of the newest record
 	// again is that the file was opened again: records up to newest were read before.
@@ -58,7 +58,7 @@ func (f *Follower) Run(ctx context.Context) {
 		file, err := f.open()
 		if err == nil {
 			f.State(nil)
-			wait, f.again, f.opened = retryFirst, f.opened && f.known, true
+			wait, f.again = retryFirst, f.known
 			stop := context.AfterFunc(ctx, func() { _ = file.Close() })
 			err = f.follow(ctx, file)
 			if stop() {
@@ -80,7 +80,7 @@ func (f *Follower) openFile() (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !f.opened {
+	if !f.known { // nothing tells old records from those that were written meanwhile
 		_, _ = file.Seek(0, io.SeekEnd) // a pipe has no place to go to
 	}
 	return file, nil

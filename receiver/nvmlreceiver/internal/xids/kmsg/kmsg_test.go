@@ -141,6 +141,29 @@ func TestFollowerOpensAgain(t *testing.T) {
 	})
 }
 
+// Where no record was read before an error, nothing tells old records from newer ones: those
+// that were there before the program are not counted.
+func TestOldRecordsAreNotRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kmsg")
+	require.NoError(t, os.WriteFile(path, []byte("4,1,1,-;NVRM: old\n"), 0o600))
+	f := (&log{}).follower(path)
+	for range 2 {
+		file, err := f.openFile()
+		require.NoError(t, err)
+		text, err := io.ReadAll(file)
+		require.NoError(t, err)
+		assert.Empty(t, text)
+		require.NoError(t, file.Close())
+	}
+	f.known = true
+	file, err := f.openFile()
+	require.NoError(t, err)
+	text, err := io.ReadAll(file)
+	require.NoError(t, err)
+	assert.NotEmpty(t, text, "what was written meanwhile is behind what is known")
+	require.NoError(t, file.Close())
+}
+
 // A pipe in place of the kernel's file is followed over its ends, and closing ends a reading.
 func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kmsg")
