@@ -129,7 +129,7 @@ func (s *story) noHardware() {
 }
 
 func (s *story) leftAlone(why string) {
-	s.logger.Info("the driver is left alone, there are no GPU metrics until then", zap.String("reason", why))
+	s.logger.Info("the driver is left alone, no GPU is read", zap.String("reason", why))
 }
 
 func (s *story) readAgain() { s.logger.Info("the driver is read again") }
