@@ -63,6 +63,8 @@ func judge(plan *lifecycle.Plan, a *helper.Answer) verdict {
 			}
 		}
 		return verdict{cause: cause, err: errors.New(describe(a.Late))}
+	case len(a.Boards) == 0 && (len(plan.Read) > 0 || plan.ByIndex && a.System.Boards > 0):
+		return verdict{cause: nvmlproto.CauseTimeout, err: errors.New("all boards are still in the calls of an earlier scrape")}
 	case unknown > 0:
 		return verdict{nvmlproto.CauseUnknownError, errors.New("all boards return 999"), true}
 	case missing > 0, plan.ByIndex && lost == 0:

@@ -50,9 +50,17 @@ func unreadable(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", nvmlproto.ErrFrame, fmt.Sprintf(format, args...))
 }
 
+var errNoHello = unreadable("the first one does not have the version")
+
 // take takes a frame. What is wrong with it is an ErrFrame.
 func (p *Process) take(f *nvmlproto.Frame) error {
 	if f.Event != nil {
+		p.mu.Lock()
+		greeted := p.greeted
+		p.mu.Unlock()
+		if !greeted {
+			return errNoHello
+		}
 		if p.opts.Event != nil {
 			p.opts.Event(f.Event)
 		}
@@ -72,7 +80,7 @@ func (p *Process) take(f *nvmlproto.Frame) error {
 		p.greeted, p.build = true, safetext.Strip(f.Hello.Build, maxCallName)
 		return nil
 	case !p.greeted:
-		return unreadable("the first one does not have the version")
+		return errNoHello
 	case f.Begin != nil:
 		if _, known := p.inflight[f.Begin.Thread]; !known && len(p.inflight) > nvmlproto.MaxBoards {
 			return unreadable("calls for more than %d boards", nvmlproto.MaxBoards)

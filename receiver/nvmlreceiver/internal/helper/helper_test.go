@@ -136,6 +136,9 @@ func TestScrape(t *testing.T) {
 		"one waits for the other": {func(f *fake, r *nvmlproto.Request) {
 			f.write(system(r.ID, a, b), begin(a, "nvmlGpmSampleGet"))
 		}, 0, []string{a, b}, []string{a}, 10 * time.Second, ""},
+		"one is still in the calls of the scrape before": {func(f *fake, r *nvmlproto.Request) {
+			f.write(begin(a, "slow"), system(r.ID, b), answer(r.ID, b))
+		}, 1, []string{a}, nil, 0, ""},
 		"late answers of the scrape before": {func(f *fake, r *nvmlproto.Request) {
 			f.write(system(r.ID-1, a), answer(r.ID-1, a), system(r.ID, b), answer(r.ID, b))
 		}, 1, nil, nil, 0, ""},

@@ -274,6 +274,11 @@ func (p *Process) answer() (a Answer, complete bool, next time.Time, err error) 
 			a.Late = append(a.Late, Late{Thread: thread, Call: call.name, Since: call.since})
 		}
 	}
+	for thread, call := range p.inflight { // of an earlier request
+		if thread != "" && p.deadline(thread, call).After(now) && !slices.Contains(p.system.Answering, thread) {
+			a.Late = append(a.Late, Late{Thread: thread, Call: call.name, Since: call.since})
+		}
+	}
 	a.Late = append(a.Late, p.stuckBoards(now)...)
 	sortLate(a.Late) // the boards are in the order of System.Answering, which is sorted
 	return a, complete, next, nil
