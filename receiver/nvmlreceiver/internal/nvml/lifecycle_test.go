@@ -120,6 +120,13 @@ func TestXIDs(t *testing.T) {
 		assert.Equal(t, began, startOf(t, got, gpu0, "gpu.xid.errors"), name)
 		assert.Equal(t, "NVIDIA H100 80GB HBM3", got.Resource(gpu0)[names.HwModel])
 	}
+	moved := b
+	moved.Thread, moved.PCI = pci1, "00000000:86:00.0"
+	for range 20 { // in whatever order they are kept
+		got = h.do(&Scrape{Up: true, Boards: []nvmlproto.Board{moved}, XIDs: xids})
+		assert.Equal(t, []string{"gpu.xid.last{} 79"}, got.points(gpu0, "gpu.xid.last"), "at another address")
+		assert.Equal(t, []string{"gpu.xid.last{} 43"}, got.points(gpu0+"/7", "gpu.xid.last"), "at another address")
+	}
 	xids[gpu0], xids[gpu0+"/7"] = XIDs{Last: 79, Counts: []XIDCount{{79, 1, began}}}, XIDs{}
 	assert.Empty(t, h.do(&Scrape{Up: true, XIDs: xids}).IDs(t), "a board that is gone is silent")
 }

@@ -142,7 +142,12 @@ func (m *Mapping) readResting() {
 func (m *Mapping) readRisen() {
 	byID, read := map[string]*device{}, map[string]bool{}
 	for thread, d := range m.boards {
-		byID[d.uuid], read[d.uuid] = d, m.result.IDs[thread] != ""
+		switch known := m.result.IDs[thread] == d.uuid; {
+		case known:
+			byID[d.uuid], read[d.uuid] = d, true
+		case !read[d.uuid]: // or it was at this address before
+			byID[d.uuid] = d
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.scrape.XIDs)) {
 		uuid, gi, _ := strings.Cut(id, "/")
