@@ -149,6 +149,7 @@ func (r *nvmlReceiver) run(ctx context.Context) {
 		waiting, cancel := context.WithTimeout(context.Background(), closing)
 		defer cancel()
 		r.keeper.Close(waiting)
+		miglayout.Publish(nil)
 	}()
 	next := time.Now().Add(phase.Offset(time.Now(), r.cfg.CollectionInterval, phase.Seed(r.id)))
 	timer := time.NewTimer(time.Until(next))
@@ -183,6 +184,7 @@ func (r *nvmlReceiver) look(now time.Time) {
 	switch {
 	case why != "" && r.released == "":
 		r.log.leftAlone(why)
+		miglayout.Publish(nil) // it is left alone to be changed
 	case why == "" && r.released != "":
 		r.log.readAgain()
 	}
