@@ -72,11 +72,11 @@ func (p *proc) read(pid int) *process {
 	return found
 }
 
-// hosts reports whether the processes of the whole host are seen: not where this one is
-// known to be in a PID namespace other than the first, whose number the kernel fixes.
-func (p *proc) hosts() bool {
+// hosts reports whether the processes of the whole host are seen, where that is known: this
+// one is in the first PID namespace, whose number the kernel fixes.
+func (p *proc) hosts() (hosts, known bool) {
 	namespace, err := os.Readlink(filepath.Join(p.root, "self/ns/pid"))
-	return err != nil || namespace == "pid:[4026531836]"
+	return namespace == "pid:[4026531836]", err == nil
 }
 
 // readFile returns the beginning of a file, nil where it cannot be read.

@@ -213,7 +213,8 @@ func (t *Table) own(devices map[string][]Row) {
 	}
 	t.proc.forget()
 	// In a namespace of its own, a number that is there can be that of another process.
-	t.foreign = rows > 0 && (found == 0 || found < rows && !t.proc.hosts())
+	hosts, known := t.proc.hosts()
+	t.foreign = found < rows && (known && !hosts || !known && found == 0)
 	if !t.foreign {
 		return
 	}

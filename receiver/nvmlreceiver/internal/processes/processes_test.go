@@ -240,6 +240,7 @@ func TestForeign(t *testing.T) {
 		"none is there":                   {"", []int{100, 101}, true},
 		"no process":                      {"", nil, false},
 		"one has ended":                   {"pid:[4026531836]", []int{10, 100}, false},
+		"the only one has ended":          {"pid:[4026531836]", []int{100}, false},
 		"one is there by chance":          {"pid:[4026532000]", []int{10, 100}, true},
 		"all are there, in a virtual one": {"pid:[4026532000]", []int{10}, false},
 	} {
