@@ -74,11 +74,19 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
+// errOther is of containers that have a terminal or /dev/null in the place of the log. What
+// is read there is no record, and none must not seem to be no XID.
+var errOther = errors.New("it is another device than the kernel log")
+
 // openFile opens the file so that closing it ends a reading.
 func (f *Follower) openFile() (io.ReadCloser, error) {
 	file, err := os.OpenFile(f.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
+	}
+	if info, err := file.Stat(); err != nil || otherDevice(info) {
+		_ = file.Close()
+		return nil, errors.Join(err, errOther)
 	}
 	if !f.known { // nothing tells old records from those that were written meanwhile
 		_, _ = file.Seek(0, io.SeekEnd) // a pipe has no place to go to

@@ -164,6 +164,14 @@ func TestOldRecordsAreNotRead(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
+// Containers have other devices in the place of the log, such as /dev/null or a terminal.
+func TestAnotherDevice(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kmsg")
+	require.NoError(t, os.Symlink(os.DevNull, path))
+	_, err := (&log{}).follower(path).openFile()
+	require.ErrorIs(t, err, errOther)
+}
+
 // A pipe in place of the kernel's file is followed over its ends, and closing ends a reading.
 func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kmsg")
