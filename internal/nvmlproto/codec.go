@@ -83,6 +83,9 @@ func Read(r io.Reader, v any, memory []byte) ([]byte, error) {
 	if _, err := io.ReadFull(r, text); err != nil {
 		return memory, err
 	}
+	if frame, ok := v.(*Frame); ok && parseCall(text, frame) {
+		return memory, nil
+	}
 	if err := json.Unmarshal(text, v); err != nil {
 		return memory, fmt.Errorf("%w: %w", ErrFrame, err)
 	}
@@ -93,12 +96,14 @@ func Read(r io.Reader, v any, memory []byte) ([]byte, error) {
 type Number float64
 
 // MarshalJSON implements json.Marshaler.
-func (n Number) MarshalJSON() ([]byte, error) {
+func (n Number) MarshalJSON() ([]byte, error) { return n.append(nil), nil }
+
+func (n Number) append(to []byte) []byte {
 	v := float64(n)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return strconv.AppendQuote(nil, strconv.FormatFloat(v, 'g', -1, 64)), nil
+		return strconv.AppendQuote(to, strconv.FormatFloat(v, 'g', -1, 64))
 	}
-	return strconv.AppendFloat(nil, v, 'g', -1, 64), nil
+	return strconv.AppendFloat(to, v, 'g', -1, 64)
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

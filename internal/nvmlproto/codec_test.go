@@ -63,6 +63,39 @@ func TestNumbersThatAreNone(t *testing.T) {
 	assert.True(t, math.IsNaN(float64(back)))
 }
 
+// FuzzValues: read by hand, values are what encoding/json makes of them.
+func FuzzValues(f *testing.F) {
+	for _, text := range []string{
+		`[]`, `null`, `{}`, `[{"n":"energy","v":1e+21},{"n":"x","w":"0","v":-0.5,"r":3}]`, `[{"v":1,"n":"x"}]`,
+		`[{"n":"x\u0041","v":1}]`, `[{"n":"x","v":"NaN"}]`, `[{"n":"x","v":1,"r":1.5}]`, `[{"n":"x","v":1},]`, ` [ {"n":"x"} ] `,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var want []Value
+		var got Values
+		err := json.Unmarshal(text, &got)
+		if wantErr := json.Unmarshal(text, &want); wantErr != nil {
+			require.Error(t, err)
+			return
+		}
+		require.NoError(t, err)
+		require.Len(t, got, len(want))
+		for i := range want {
+			if !math.IsNaN(float64(want[i].V)) {
+				require.Equal(t, want[i], got[i])
+			}
+		}
+		back, err := json.Marshal(got)
+		require.NoError(t, err)
+		plain, err := json.Marshal([]Value(got))
+		require.NoError(t, err)
+		if got != nil {
+			require.Equal(t, string(plain), string(back))
+		}
+	})
+}
+
 // FuzzRead: whatever a helper writes, reading it ends.
 func FuzzRead(f *testing.F) {
 	var pipe bytes.Buffer

@@ -102,7 +102,7 @@ type Board struct {
 	Virtual int    `json:"virtual,omitempty"`
 	MIG     *MIG   `json:"mig,omitempty"` // nil where the board has no MIG
 
-	Values    []Value    `json:"values,omitempty"`
+	Values    Values     `json:"values,omitempty"`
 	Instances []Instance `json:"instances,omitempty"`
 	// Processes is nil unless the group processes was asked for.
 	Processes *Processes `json:"processes,omitempty"`
@@ -121,7 +121,7 @@ type Instance struct {
 	GI      int       `json:"gi"`
 	Name    string    `json:"name,omitempty"` // "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
 	Compute []Compute `json:"compute,omitempty"`
-	Values  []Value   `json:"values,omitempty"`
+	Values  Values    `json:"values,omitempty"`
 }
 
 // Compute is a compute instance. Its UUID is what allocators hand out.

@@ -46,21 +46,26 @@ func (k *kept) all() []pmetric.Metrics {
 	return slices.Clone(k.scrapes)
 }
 
-// startDCGM starts the dcgm receiver on the exporter of the node.
-func startDCGM(t *testing.T, lab *nvmllab.Lab) (*kept, func()) {
+// exporter is the node's exporter.
+func exporter(lab *nvmllab.Lab) func() ([]byte, error) {
+	return func() ([]byte, error) { return lab.Fleet.Page(lab.Node, lab.Fleet.Now()) }
+}
+
+// startDCGM starts the dcgm receiver on a node's exporter, which answers with text.
+func startDCGM(t testing.TB, node string, text func() ([]byte, error)) (*kept, func()) {
 	t.Helper()
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		text, err := lab.Fleet.Page(lab.Node, lab.Fleet.Now())
+		page, err := text()
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		_, _ = w.Write(text)
+		_, _ = w.Write(page)
 	}))
 	factory := dcgmreceiver.NewFactory()
 	cfg := factory.CreateDefaultConfig()
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{
-		"endpoints": []any{page.URL + "/metrics"}, "collection_interval": "1s", "node_name": lab.Node,
+		"endpoints": []any{page.URL + "/metrics"}, "collection_interval": "1s", "node_name": node,
 	}).Unmarshal(cfg))
 	k := &kept{}
 	next, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
@@ -160,7 +165,7 @@ func TestSameSecond(t *testing.T) {
 	maps.DeleteFunc(fromNVML, func(key string, _ float64) bool { return strings.HasPrefix(key, "- ") })
 	all := run.Scrapes()
 	run.Stop()
-	dcgm, stop := startDCGM(t, lab)
+	dcgm, stop := startDCGM(t, lab.Node, exporter(lab))
 	require.Eventually(t, func() bool { return len(dcgm.all()) > 0 }, patience, 20*time.Millisecond)
 	stop()
 	fromDCGM := devices(dcgm.all()[0])
@@ -226,7 +231,7 @@ func resources(md pmetric.Metrics) map[string]map[string]any {
 func TestBeside(t *testing.T) {
 	lab := node(t)
 	lab.Advance(90 * time.Second)
-	dcgm, _ := startDCGM(t, lab)
+	dcgm, _ := startDCGM(t, lab.Node, exporter(lab))
 	require.Eventually(t, func() bool { return len(dcgm.all()) > 0 }, patience, 20*time.Millisecond)
 	run := nvmlrun.Start(t, nvmlrun.Keys(lab, nil))
 	left := run.Await("a scrape beside dcgm", func(v map[string]float64) bool {
