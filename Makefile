@@ -86,6 +86,7 @@ test-hostile: build ## attacks on the binaries with the shipped configurations; 
 test-chaos: build tools ## two minutes of chaos
 	@scripts/suite chaos
 test-kubernetes: build tools kubernetes kubernetes-clients keda ## the whole suite on a real Kubernetes control plane
+	@scripts/requirements nvml
 	@scripts/suite kubernetes chart
 test-chart: build tools kubernetes kubernetes-clients ## the chart: both majors of Helm, the API server, the real binary, a day and a newcomer on a control plane
 	@scripts/suite chart

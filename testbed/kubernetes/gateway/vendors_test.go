@@ -40,11 +40,14 @@ var mixed = []struct {
 	{"intel", "intel_gpu", "app.kubernetes.io/name", "xpumd", node.Options{Vendor: &vendors.Node{Model: "B60", Boards: 4, Version: "2"}}},
 }
 
-// requests are the Deployments: their pods, what each asks for, and their service.
-var requests = []struct {
+// request is a Deployment: its pods, what each asks for, and its service.
+type request struct {
 	name, resource, service string
 	pods, devices           int64
-}{
+}
+
+// requests are the Deployments.
+var requests = []request{
 	{"train", "nvidia.com/gpu", "train", 1, 2},
 	{"chat-amd", "amd.com/cpx_nps4", "chat", 10, 2}, // more than one of the nodes has
 	{"chat-gaudi", "habana.ai/gaudi", "chat", 4, 1},
@@ -72,7 +75,7 @@ func TestVendors(t *testing.T) {
 	for _, n := range w.nodes {
 		require.NoError(t, n.agent.WaitReady(t.Context()))
 	}
-	w.deploy()
+	w.deploy(requests...)
 	reports := func(name string, pods float64) func(map[string]service) error {
 		return func(s map[string]service) error { return s[name].is(0, pods, 0) }
 	}
@@ -166,15 +169,18 @@ func TestVendors(t *testing.T) {
 			return nil
 		})
 	})
+	t.Run("MIG instances by their UUIDs", func(t *testing.T) { w.instances(t, agents) })
 }
 
-// deploy creates the Deployments and waits until their pods run. Those of one service
+// deploy creates Deployments and waits until their pods run. Those of one service
 // have it as an annotation.
-func (w *world) deploy() {
+func (w *world) deploy(requests ...request) {
 	w.t.Helper()
 	want := 0
+	var apps []string
 	for _, r := range requests {
 		want += int(r.pods)
+		apps = append(apps, r.name)
 		replicas, labels := int32(r.pods), map[string]string{"test": r.name}
 		_, err := w.Client().AppsV1().Deployments(namespace).Create(w.t.Context(), &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: r.name},
@@ -188,7 +194,9 @@ func (w *world) deploy() {
 		require.NoError(w.t, err)
 	}
 	w.eventually("all pods run", func(ctx context.Context) error {
-		list, err := w.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
+		list, err := w.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
+			FieldSelector: "status.phase=Running", LabelSelector: "test in (" + strings.Join(apps, ",") + ")",
+		})
 		if err == nil && len(list.Items) != want {
 			err = fmt.Errorf("%d of %d run", len(list.Items), want)
 		}

@@ -217,7 +217,7 @@ func (w *world) kill(c *collector.Collector) {
 	require.NoError(w.t, c.Stop())
 }
 
-// startAgent runs config/agent.yaml, and files over it, on a node.
+// startAgent runs config/agent.yaml, and files or texts over it, on a node.
 func (w *world) startAgent(n *member, kubeconfig string, over []string, env ...string) {
 	w.t.Helper()
 	ports, err := collector.FreePorts()
@@ -234,7 +234,10 @@ func (w *world) startAgent(n *member, kubeconfig string, over []string, env ...s
 	overlay["processors"] = m{"gpu_pod": m{"max_age": (3 * collection).String()}}
 	configs := []string{filepath.Join(root, "config", "agent.yaml")}
 	for _, file := range over {
-		configs = append(configs, filepath.Join(root, "config", file))
+		if !strings.HasPrefix(file, "yaml:") {
+			file = filepath.Join(root, "config", file)
+		}
+		configs = append(configs, file)
 	}
 	n.agent, err = collector.Start(collector.Options{
 		Binary: w.binary, Configs: append(configs, text(w.t, overlay)),
@@ -243,7 +246,7 @@ func (w *world) startAgent(n *member, kubeconfig string, over []string, env ...s
 			"GATEWAY_ENDPOINT=" + collector.Loopback + ":" + strconv.Itoa(w.ports.OTLPGRPC), "GATEWAY_INSECURE=true",
 			"K8S_AUTH_TYPE=kubeConfig", "KUBECONFIG=" + kubeconfig,
 		}, env...),
-		LogPath: filepath.Join(w.t.TempDir(), n.Name()+".log"), Ports: ports,
+		LogPath: filepath.Join(w.story.TempDir(), n.Name()+".log"), Ports: ports,
 	})
 	require.NoError(w.t, err)
 	w.watchLog(n.Name(), n.agent)
