@@ -30,10 +30,16 @@ type faults struct {
 	mu      sync.Mutex
 	watched map[string]bool // boards, by thread, of which the driver reports XIDs
 	kernel  bool            // the kernel log is read
+	// silent has since when each board of this helper is read without a word on its events;
+	// the zero time: there was one, or it was reported.
+	silent map[string]time.Time
 }
 
+// silentFor is after how long waiting for events counts as stuck: the call is not announced.
+const silentFor = 30 * time.Second
+
 func newFaults(cfg *Config, log *story, now time.Time) *faults {
-	f := &faults{cfg: cfg, log: log, watched: map[string]bool{}}
+	f := &faults{cfg: cfg, log: log, watched: map[string]bool{}, silent: map[string]time.Time{}}
 	if slices.Contains(cfg.Groups, nvmlproto.GroupXID) {
 		f.xids = xids.New(now, xids.Options{
 			Counted: func(from xids.Source, n int) {
@@ -78,6 +84,30 @@ func (f *faults) groups(now time.Time) []nvmlproto.Group {
 	return slices.DeleteFunc(slices.Clone(f.cfg.Groups), func(g nvmlproto.Group) bool { return g == nvmlproto.GroupProcesses })
 }
 
+// started notes that a helper was started.
+func (f *faults) started() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.silent)
+}
+
+// hear notes which boards are read, and returns for how many of them events do not begin
+// for too long. f.mu is held.
+func (f *faults) hear(ids map[string]string, now time.Time) (late int) {
+	for thread := range ids {
+		since, known := f.silent[thread]
+		switch {
+		case !known:
+			f.silent[thread] = now
+		case !since.IsZero() && now.Sub(since) >= silentFor:
+			f.silent[thread] = time.Time{}
+			delete(f.watched, thread)
+			late++
+		}
+	}
+	return late
+}
+
 // event takes what the driver reported of a board. It is called by the helper's reader.
 func (f *faults) event(e *nvmlproto.Event) {
 	if f.xids == nil {
@@ -85,6 +115,7 @@ func (f *faults) event(e *nvmlproto.Event) {
 	}
 	f.xids.Event(e)
 	f.mu.Lock()
+	f.silent[e.Thread] = time.Time{}
 	if e.Ready {
 		f.watched[e.Thread] = true
 	}
@@ -135,12 +166,16 @@ func (f *faults) fillXIDs(s *nvml.Scrape, m *nvml.Mapping) {
 	f.xids.Boards(ids)
 	s.XIDs = map[string]nvml.XIDs{}
 	f.mu.Lock()
+	late, kernel := f.hear(ids, s.Time), f.kernel
 	for thread, id := range ids {
 		if f.kernel || f.watched[thread] {
 			s.XIDs[id] = nvml.XIDs{}
 		}
 	}
 	f.mu.Unlock()
+	if late > 0 {
+		f.log.noEvents(late, kernel)
+	}
 	for id, d := range f.xids.Due(s.Time) {
 		x := nvml.XIDs{Last: int64(d.Last), Rose: d.Rose}
 		for _, c := range d.Counts {

@@ -17,7 +17,7 @@ import (
 // outcomeReleased is that of a scrape while the driver is left alone.
 const outcomeReleased nvmlproto.Cause = "released"
 
-// maxUnknown is how many scrapes in a row all boards may return 999.
+// maxUnknown is how many scrapes in a row all boards may return 999 to a helper.
 const maxUnknown = 3
 
 // verdict is what an answer amounts to: a cause where no board gave anything.

@@ -284,6 +284,7 @@ func (r *nvmlReceiver) ask(ctx context.Context, h *host.Snapshot, s *nvml.Scrape
 	}
 	if r.keeper.Starts() != starts {
 		r.boards.Started(h)
+		r.faults.started()
 		r.last = time.Time{}
 	}
 	request := nvmlproto.Request{
@@ -330,15 +331,15 @@ func (r *nvmlReceiver) answered(plan *lifecycle.Plan, a *helper.Answer, s *nvml.
 	} else {
 		r.unknown = 0
 	}
+	r.log.unknownAgain = r.unknown >= 2*maxUnknown
 	switch {
 	case v.cause == nvmlproto.CauseNone:
 		s.Up = true
 		r.keeper.Succeeded(s.Time)
 		return v.cause, nil
-	case v.cause == nvmlproto.CauseUnknownError && r.unknown < maxUnknown, v.cause == nvmlproto.CauseTimeout:
+	case v.cause == nvmlproto.CauseUnknownError && r.unknown%maxUnknown != 0, v.cause == nvmlproto.CauseTimeout:
 		return v.cause, v.err // the helper may answer the next time
 	default:
-		r.unknown = 0
 		return r.fail(&helper.Error{Cause: v.cause, Err: v.err})
 	}
 }

@@ -28,6 +28,9 @@ type story struct {
 	own       *metadata.TelemetryBuilder
 	container bool
 
+	// unknownAgain is that another helper did not help where all boards return 999.
+	unknownAgain bool
+
 	outcomes logonce.Outcomes
 	pipeline logonce.Outcomes
 	kernel   logonce.Outcomes
@@ -54,9 +57,15 @@ func (s *story) outcome(cause nvmlproto.Cause, err error, devices int) {
 	if cause == outcomeReleased { // has lines of its own
 		return
 	}
-	state := string(cause)
-	if cause == nvmlproto.CauseNone {
+	state, remedy := string(cause), cause.Remedy(s.container)
+	switch {
+	case cause == nvmlproto.CauseNone:
 		state = ""
+	case cause != nvmlproto.CauseUnknownError:
+	case s.unknownAgain:
+		state += " again" // of the next helper, too: a line of its own
+	default:
+		remedy = "wait: another helper is started after three such scrapes, and what to do is logged if it does not help"
 	}
 	switch {
 	case !s.outcomes.Begins(state, time.Now()):
@@ -68,7 +77,7 @@ func (s *story) outcome(cause nvmlproto.Cause, err error, devices int) {
 			text = err.Error()
 		}
 		s.logger.Warn("the driver gives no GPU metrics",
-			zap.String("outcome", state), zap.String("remedy", cause.Remedy(s.container)), zap.String("cause", text))
+			zap.String("outcome", string(cause)), zap.String("remedy", remedy), zap.String("cause", text))
 	}
 }
 
@@ -231,6 +240,16 @@ func (s *story) kernelLog(err error, wanted bool) {
 		s.logger.Warn("the kernel log cannot be read, XIDs are counted from the driver's events alone", zap.String("remedy", kernelLogRemedy), zap.Error(err))
 	default:
 		s.logger.Info("the kernel log cannot be read, XIDs are counted from the driver's events alone", zap.String("remedy", kernelLogRemedy), zap.Error(err))
+	}
+}
+
+// noEvents counts and logs boards for which the driver's events do not begin.
+func (s *story) noEvents(boards int, kernelLog bool) {
+	s.own.NvmlReceiverValuesRefused.Add(context.Background(), int64(boards), metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("call", waiting), attribute.String("reason", "silent"))))
+	if s.others.First("no events", time.Now()) {
+		s.logger.Warn("events of the driver do not begin, XIDs are counted from the kernel log alone",
+			zap.Int("devices", boards), zap.Bool("kernel_log", kernelLog), zap.String("remedy", nvmlproto.CauseStuck.Remedy(s.container)))
 	}
 }
 
