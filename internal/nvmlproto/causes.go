@@ -22,7 +22,7 @@ const (
 	CauseHelperMissing   Cause = "helper_missing"   // no such program
 	CauseHelperStart     Cause = "helper_start"     // it cannot be started
 	CauseBlocked         Cause = "blocked"          // former helpers do not end
-	CauseUnknownError    Cause = "unknown_error"    // 999 of all boards
+	CauseUnknownError    Cause = "unknown_error"    // 999 of nvmlInit_v2, or of all boards
 	CauseMachine         Cause = "helper_machine"   // built for another architecture
 	CauseLoader          Cause = "helper_loader"    // no glibc
 	CauseNotExecutable   Cause = "helper_no_rights" // not executable
@@ -37,6 +37,8 @@ func (s *System) Cause() Cause {
 		return CauseNoDriver
 	case s.Return == LibraryDriverMismatch:
 		return CauseVersionMismatch
+	case s.Return == Unknown:
+		return CauseUnknownError
 	case s.Return != Success:
 		return CauseInit
 	}

@@ -316,6 +316,7 @@ func (r *nvmlReceiver) ask(ctx context.Context, h *host.Snapshot, s *nvml.Scrape
 // answered completes s with an answer.
 func (r *nvmlReceiver) answered(plan *lifecycle.Plan, a *helper.Answer, s *nvml.Scrape) (nvmlproto.Cause, error) {
 	if cause, err := systemError(&a.System); err != nil {
+		r.log.unknownAgain = cause == nvmlproto.CauseUnknownError // of nvmlInit: this helper is a new one
 		return r.fail(&helper.Error{Cause: cause, Err: err})
 	}
 	s.Driver, s.Boards = a.System.Driver, a.Boards

@@ -99,6 +99,17 @@ func TestUnknownError(t *testing.T) {
 	}
 }
 
+// TestUnknownErrorOfInit: the next helper, to which nvmlInit returns 999, has it logged.
+func TestUnknownErrorOfInit(t *testing.T) {
+	r, logs, _ := quiet(t, true)
+	answer := helper.Answer{System: nvmlproto.System{Library: "l", Return: nvmlproto.Unknown}}
+	cause, err := r.answered(&lifecycle.Plan{}, &answer, &nvml.Scrape{Time: time.Now()})
+	r.log.outcome(cause, err, 0)
+	assert.Equal(t, nvmlproto.CauseUnknownError, cause)
+	require.Equal(t, 1, logs.Len())
+	assert.Contains(t, logs.All()[0].ContextMap()["remedy"], "systemctl daemon-reload")
+}
+
 // TestSilentEvents: a board for which waiting for events neither begins nor fails is counted
 // once by helper, and is no longer one whose XIDs the driver reports.
 func TestSilentEvents(t *testing.T) {

@@ -124,7 +124,7 @@ func TestReceiverWithoutDriver(t *testing.T) {
 	for i, c := range []struct {
 		returned int
 		outcome  string
-	}{{9, "no_driver"}, {18, "version_mismatch"}, {999, "init"}, {4, "init"}} {
+	}{{9, "no_driver"}, {18, "version_mismatch"}, {999, "unknown_error"}, {4, "init"}} {
 		scenario(t, c.outcome+fmt.Sprint("/", c.returned), i == 0, nvmllab.Options{}, func(p *place) {
 			p.Fault("-", "nvmlInit_v2", "return", c.returned)
 			p.start()
