@@ -108,6 +108,10 @@ func TestControlPlane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	installForeign(t, w.api)
+	// The API server takes no pod of a class that it does not have.
+	require.NoError(t, w.apply(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": map[string]any{"name": "nvidia"}, "handler": "nvidia",
+	}}))
 	for _, name := range []string{"inference", "training"} {
 		require.NoError(t, w.CreateNamespace(t.Context(), name)) // values name them
 	}
