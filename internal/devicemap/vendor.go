@@ -207,7 +207,7 @@ func (v *Vendor) HasValue(s *Series, x float64) bool {
 	return ok
 }
 
-// Check is HasValue with the reason for which x is none.
+// Check is HasValue with the reason for which x is not one.
 func (v *Vendor) Check(s *Series, x float64) (Reason, bool) { return v.check(x, s.family.field) }
 
 // Reason is the name of a reason in the receiver's own metrics.

@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// ErrFrame is what Read returns, wrapped, for a frame that cannot be read: whoever wrote
+// ErrFrame is what Read returns, wrapped, for a frame that cannot be read: the process that wrote
 // it cannot be relied on, and is replaced.
 var ErrFrame = errors.New("the frame cannot be read")
 

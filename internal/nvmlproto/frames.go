@@ -196,7 +196,7 @@ type Event struct {
 	MIG    bool   `json:"mig,omitempty"`   // a change of the MIG configuration
 	Ready  bool   `json:"ready,omitempty"` // registered: what happens from now on is reported
 	// Return is what ended the waiting: 15 or 28 for good, 3 where the board has no such
-	// events, anything else until it is registered anew. 0: it goes on.
+	// events, anything else until it is registered again. 0: it goes on.
 	Return int `json:"r,omitempty"`
 }
 

@@ -24,7 +24,7 @@ const Default = "/run/otelcol-gpu/release"
 const Variable = "NVML_RELEASE_FILE"
 
 // ErrUnlimited is that a file has no end: a person made it, who has to remove it.
-var ErrUnlimited = errors.New("it exists and has no end: whoever made it removes it")
+var ErrUnlimited = errors.New("it exists and has no end: the person who made it removes it")
 
 // maxSize is how much of a file is read, in bytes.
 const maxSize = 64

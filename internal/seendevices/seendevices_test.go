@@ -56,18 +56,18 @@ func TestCut(t *testing.T) {
 		after  time.Duration
 		cut    int
 	}{
-		"the same":               {"GPU-a", point{&names.HwPower, nil}, lasts, 1},
-		"later":                  {"GPU-a", point{&names.HwPower, nil}, lasts + 1, 0},
-		"another device":         {"GPU-b", point{&names.HwPower, nil}, 0, 0},
-		"its instance":           {"GPU-a/1", point{&names.HwPower, nil}, 0, 0},
-		"no device":              {"", point{&names.HwPower, nil}, 0, 0},
-		"another metric":         {"GPU-a", point{&names.HwEnergy, nil}, 0, 0},
-		"the same attribute":     {"GPU-a", point{&names.GPUUtilization, general}, 0, 1},
-		"another attribute":      {"GPU-a", point{&names.GPUUtilization, encoder}, 0, 0},
-		"in another order":       {"GPU-a", point{&names.GPUIO, oi}, 0, 1},
-		"any code is its count":  {"GPU-a", point{&names.GPUXIDErrors, []string{names.GPUXIDCode, "31"}}, 0, 1},
-		"a lower bound is none":  {"GPU-c", point{&names.GPUXIDErrors, []string{names.GPUXIDCode, "79"}}, 0, 0},
-		"what only one receives": {"GPU-a", point{&names.GPUDeviceSuspended, nil}, 0, 0},
+		"the same":                   {"GPU-a", point{&names.HwPower, nil}, lasts, 1},
+		"later":                      {"GPU-a", point{&names.HwPower, nil}, lasts + 1, 0},
+		"another device":             {"GPU-b", point{&names.HwPower, nil}, 0, 0},
+		"its instance":               {"GPU-a/1", point{&names.HwPower, nil}, 0, 0},
+		"no device":                  {"", point{&names.HwPower, nil}, 0, 0},
+		"another metric":             {"GPU-a", point{&names.HwEnergy, nil}, 0, 0},
+		"the same attribute":         {"GPU-a", point{&names.GPUUtilization, general}, 0, 1},
+		"another attribute":          {"GPU-a", point{&names.GPUUtilization, encoder}, 0, 0},
+		"in another order":           {"GPU-a", point{&names.GPUIO, oi}, 0, 1},
+		"any code is its count":      {"GPU-a", point{&names.GPUXIDErrors, []string{names.GPUXIDCode, "31"}}, 0, 1},
+		"a lower bound is not exact": {"GPU-c", point{&names.GPUXIDErrors, []string{names.GPUXIDCode, "79"}}, 0, 0},
+		"what only one receives":     {"GPU-a", point{&names.GPUDeviceSuspended, nil}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r Registry

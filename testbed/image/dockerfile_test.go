@@ -285,7 +285,7 @@ func TestImageOfTheLastStage(t *testing.T) {
 			}
 		}
 	}
-	// NVIDIA_MIG_MONITOR_DEVICES is none of them: with it the container toolkit starts no
+	// NVIDIA_MIG_MONITOR_DEVICES is not among them: with it the container toolkit starts no
 	// container without CAP_SYS_ADMIN.
 	assert.Equal(t, map[string]string{"STATE_DIRECTORY": "/var/lib/otelcol-gpu", "NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility"}, environment)
 }

@@ -148,7 +148,7 @@ func TestEvents(t *testing.T) {
 			w.XID(1, -1, 94, 3)
 			total(w, 1, 94, 3)
 			assert.Less(w.T, w.calls("nvmlEventSetWait_v2"), 20, "it does not spin")
-			if returned == 999 { // it registers anew
+			if returned == 999 { // it registers again
 				w.Clear()
 				require.True(w.T, w.helper.Until(limit, func(frames []nvmlproto.Frame) bool {
 					_, ready, _ := xids(frames, w.thread(0))

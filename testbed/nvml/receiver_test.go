@@ -100,8 +100,8 @@ func (p *place) healthy() {
 	}
 }
 
-// told is that a line of the log has all these.
-func (p *place) told(parts ...string) {
+// logged is that a line of the log has all these.
+func (p *place) logged(parts ...string) {
 	p.T.Helper()
 	assert.Eventually(p.T, func() bool {
 	lines:
@@ -130,7 +130,7 @@ func TestReceiverWithoutDriver(t *testing.T) {
 			p.start()
 			p.run.Await("up 0", both(down, not(p.has(0, "hw.power"))))
 			assert.Positive(p.T, p.run.Count("scrapes", c.outcome))
-			p.told("outcome:"+c.outcome, "remedy:")
+			p.logged("outcome:"+c.outcome, "remedy:")
 			p.Clear()
 			p.run.Await("the driver again", both(up, p.whole(0), p.whole(1)))
 		})
@@ -139,12 +139,12 @@ func TestReceiverWithoutDriver(t *testing.T) {
 		p.keys["library"] = filepath.Join(filepath.Dir(p.Library), "none.so")
 		p.start()
 		p.run.Await("up 0", down)
-		p.told("outcome:no_library", "none.so")
+		p.logged("outcome:no_library", "none.so")
 	})
 	scenario(t, "no hardware", true, nvmllab.Options{}, func(p *place) {
 		p.keys["root_path"] = p.T.TempDir()
 		p.start()
-		p.told("")
+		p.logged("")
 		assert.Empty(p.T, p.run.Scrapes())
 		assert.Empty(p.T, p.Calls(), "no helper")
 	})
@@ -161,7 +161,7 @@ func TestReceiverWithoutDriver(t *testing.T) {
 			p.keys["helper"] = path
 			p.start()
 			p.run.Await("up 0", down)
-			p.told("remedy:")
+			p.logged("remedy:")
 			assert.Zero(p.T, p.run.Count("scrapes", "ok"))
 		})
 	}
@@ -169,7 +169,7 @@ func TestReceiverWithoutDriver(t *testing.T) {
 		p.keys["helper"] = "/nonexistent/otelcol-gpu-nvml"
 		p.start()
 		p.run.Await("up 0", down)
-		p.told("outcome:helper_missing", "remedy:")
+		p.logged("outcome:helper_missing", "remedy:")
 	})
 }
 
@@ -209,7 +209,7 @@ func TestReceiverWithABadBoard(t *testing.T) {
 			p.healthy()
 			p.Fault("0", "*", "return", returned)
 			p.run.Await("board 1 alone", both(up, p.whole(1), not(p.has(0, "hw.gpu.memory.limit"))))
-			p.told("fallen off")
+			p.logged("fallen off")
 		})
 	}
 	scenario(t, "reset required", false, nvmllab.Options{}, func(p *place) {
@@ -244,7 +244,7 @@ func TestReceiverWithAHang(t *testing.T) {
 		p.Fault("0", "nvmlDeviceGetPowerUsage", "hang")
 		p.run.Await("the hang", not(p.has(0, "hw.gpu.memory.limit")))
 		from := len(p.run.Scrapes())
-		p.told("has not answered in time", "nvmlDeviceGetPowerUsage")
+		p.logged("has not answered in time", "nvmlDeviceGetPowerUsage")
 		assert.Eventually(p.T, func() bool { return len(p.run.Scrapes()) >= from+3 }, 30*time.Second, 50*time.Millisecond)
 		for _, md := range p.run.Scrapes()[from:] {
 			v := nvmlrun.Values(md)

@@ -127,7 +127,7 @@ func TestReturnsOfGPM(t *testing.T) {
 	}
 }
 
-// A board that is lost costs nobody else anything, and is asked again.
+// A board that is lost costs no other board anything, and is asked again.
 func TestReturnsOfLostBoards(t *testing.T) {
 	t.Parallel()
 	for _, returned := range []int{15, 28} {

@@ -41,7 +41,7 @@ type Host struct {
 	opts  Options
 
 	mu      sync.Mutex // guards what is below
-	at      int64      // second that was added up last; -1 is none
+	at      int64      // second that was added up last; -1: not one yet
 	done    map[string]*sums
 	events  []Event
 	written int // events that are in the file

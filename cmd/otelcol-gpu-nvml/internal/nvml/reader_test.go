@@ -95,7 +95,7 @@ func TestRead(t *testing.T) {
 			calls:     []string{"nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"},
 		},
 		{
-			name:      "a failure of the newest is none of the older one",
+			name:      "a failure of the newest is not one of the older one",
 			functions: map[string]function{"nvmlDeviceGetMemoryInfo_v2": returns(999), "nvmlDeviceGetMemoryInfo": memory},
 			read:      []string{"memory.used"},
 			values:    []nvmlproto.Value{{Name: "memory.used", Return: 999}},

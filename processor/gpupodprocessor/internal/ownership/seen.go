@@ -95,7 +95,7 @@ func (d Device) with(o *Device) Device {
 	return d
 }
 
-// known reports whether the device is as d describes it, and whoever else describes it
+// known reports whether the device is as d describes it, and any other source that describes it
 // still does.
 func (s *sighting) known(d *Device, x *sightings, now time.Time) bool {
 	from := d.source()

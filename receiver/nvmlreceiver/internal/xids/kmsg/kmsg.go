@@ -88,7 +88,7 @@ func (f *Follower) openFile() (io.ReadCloser, error) {
 		_ = file.Close()
 		return nil, errors.Join(err, errOther)
 	}
-	if !f.known { // nothing tells old records from those that were written meanwhile
+	if !f.known { // old records look like those that were written meanwhile
 		_, _ = file.Seek(0, io.SeekEnd) // a pipe has no place to go to
 	}
 	return file, nil

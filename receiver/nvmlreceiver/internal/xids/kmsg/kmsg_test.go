@@ -141,7 +141,7 @@ func TestFollowerOpensAgain(t *testing.T) {
 	})
 }
 
-// Where no record was read before an error, nothing tells old records from newer ones: those
+// Where no record was read before an error, old records look like newer ones: those
 // that were there before the program are not counted.
 func TestOldRecordsAreNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kmsg")
