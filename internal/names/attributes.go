@@ -45,7 +45,6 @@ const (
 	GPUProcessType   = "gpu.process.type"  // compute, graphics or mps
 	GPUProcessTask   = "gpu.process.task"  // sm, memory, encoder or decoder
 	GPUProcessOwner  = "gpu.process.owner" // other: of no owner that is named, or over the limit; unknown: not in /proc
-	SlurmJobID       = "slurm.job.id"      // of a process, from its cgroup
 	SystemdUnit      = "systemd.unit"      // likewise
 	GPUPCIAddress    = "gpu.pci.address"
 	GPUMIGProfile    = "gpu.mig.profile"

@@ -13,8 +13,14 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
+func pod(namespace, name, container string) Owner {
+	return Owner{Namespace: namespace, Pod: name, Container: container}
+}
+
+var train = Job{Cluster: "hpc", ID: "4711", User: "ada", Account: "physics", Partition: "gpu", Namespace: "physics", Service: "ada/train"}
+
 func TestAttributes(t *testing.T) {
-	for _, o := range []Owner{{}, {"ml", "chat-0", ""}, {"ml", "chat-0", "main"}} {
+	for _, o := range []Owner{{}, pod("ml", "chat-0", ""), pod("ml", "chat-0", "main"), OfJob(train), OfJob(Job{ID: "7"})} {
 		attrs := pcommon.NewMap()
 		attrs.PutStr(names.HwID, "GPU-a")
 		o.Put(attrs)
@@ -28,9 +34,9 @@ func TestAttributes(t *testing.T) {
 }
 
 func TestOwner(t *testing.T) {
-	main, sidecar := Owner{"ml", "chat-0", "main"}, Owner{"ml", "chat-0", "sidecar"}
+	main, sidecar := Owner{Namespace: "ml", Pod: "chat-0", Container: "main"}, Owner{Namespace: "ml", Pod: "chat-0", Container: "sidecar"}
 	require.True(t, main.SamePod(sidecar))
-	require.False(t, main.SamePod(Owner{"web", "chat-0", "main"}))
+	require.False(t, main.SamePod(Owner{Namespace: "web", Pod: "chat-0", Container: "main"}))
 	require.Equal(t, main.Whole(), sidecar.Whole())
 	require.Equal(t, "ml/chat-0/main", main.String())
 	require.Equal(t, "ml/chat-0", main.Whole().String())
@@ -39,12 +45,49 @@ func TestOwner(t *testing.T) {
 	for _, o := range []Owner{{}, main, main.Whole()} {
 		require.True(t, o.Valid(), o)
 	}
-	for _, o := range []Owner{{"", "chat-0", ""}, {"ml", "", ""}, {"ml", "", "main"}, {"", "", "main"}} {
+	for _, o := range []Owner{pod("", "chat-0", ""), pod("ml", "", ""), pod("ml", "", "main"), pod("", "", "main")} {
 		require.False(t, o.Valid(), o)
 	}
 
-	ordered := []Owner{{}, {"a", "z", ""}, {"b", "a", "c"}, {"b", "a", "d"}, {"b", "b", ""}}
+	ordered := []Owner{{}, pod("a", "z", ""), pod("b", "a", "c"), pod("b", "a", "d"), pod("b", "b", "")}
 	shuffled := []Owner{ordered[3], ordered[4], ordered[0], ordered[2], ordered[1]}
 	slices.SortFunc(shuffled, Owner.Compare)
 	require.Equal(t, ordered, shuffled)
+}
+
+// A job that is decided to be of a service is another owner than before, and the same job.
+func TestJobs(t *testing.T) {
+	undecided := train
+	undecided.Namespace, undecided.Service = "", ""
+	other := train
+	other.Cluster = "hpc2"
+	a, b, c := OfJob(train), OfJob(undecided), OfJob(other)
+	require.NotEqual(t, a, b)
+	require.True(t, a.SamePod(b))
+	require.False(t, a.SamePod(c))
+	require.False(t, a.SamePod(Owner{}))
+	require.Equal(t, a, a.Whole())
+	require.True(t, a.IsJob() && a.Valid() && !a.IsZero())
+	require.False(t, Owner{}.IsJob() || pod("ml", "chat-0", "").IsJob())
+	require.Equal(t, train, a.TheJob())
+	require.Equal(t, Job{}, Owner{}.TheJob())
+	require.Equal(t, Owner{}, OfJob(Job{Cluster: "hpc"}), "a job has an id")
+	require.Equal(t, "job 4711", a.String())
+	require.Negative(t, b.Compare(a))
+	require.Zero(t, a.Compare(OfJob(train)))
+
+	// slurmd in a pod: both, and the service is the pod's.
+	nested := pod("slurm", "slurmd-0", "slurmd")
+	nested.Job = a.Job
+	attrs := pcommon.NewMap()
+	nested.Put(attrs)
+	require.False(t, has(attrs, names.ServiceName))
+	attrs.PutStr(names.ServiceName, "slurmd")
+	require.Empty(t, Of(attrs).TheJob().Service)
+	require.Equal(t, "slurm/slurmd-0/slurmd job 4711", nested.String())
+}
+
+func has(attrs pcommon.Map, key string) bool {
+	_, ok := attrs.Get(key)
+	return ok
 }
