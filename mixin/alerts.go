@@ -27,7 +27,7 @@ func alerts(o options) []group {
 
 // Texts that name the subject; empty labels leave nothing behind.
 const (
-	theService = "{{ $labels." + queries.Namespace + " }}/{{ $labels." + queries.Service + " }}"
+	theService = "{{ $labels." + queries.Namespace + " }}{{ $labels." + queries.Account + " }}/{{ $labels." + queries.Service + " }}"
 	theNode    = "{{ $labels." + queries.Node + " }}{{ $labels." + queries.Host + " }}"
 	theDevice  = "GPU {{ $labels." + queries.Index + " }} of " + theNode + " ({{ $labels." + queries.Device + " }})"
 	theProcess = "{{ $labels.instance }}"

@@ -114,7 +114,7 @@ func serviceOverTime() []panel {
 	pods := panel{
 		kind: chart, title: "Pods by state", unit: units.Short, width: 12, height: 9, stacked: true,
 		description: "Reporting and degraded pods are in the averages. Missing ones should be and are not; warming and not running ones are not expected to.",
-		queries:     []query{{expr: sum(last(queries.Of(queries.ServicePods, aService)), append(service, queries.StateOfPod)...), legend: ofService + " {{" + queries.StateOfPod + "}}"}},
+		queries:     []query{{expr: sum(last(queries.Of(queries.ServicePods, aService)), append(service[:len(service):len(service)], queries.StateOfPod)...), legend: ofService + " {{" + queries.StateOfPod + "}}"}},
 	}
 	utilization.max, tensor.max = 1, 1
 	return []panel{utilization, memory, tensor, power, spread, pods}
@@ -171,7 +171,7 @@ func serviceDevices() []panel {
 			kind: chart, title: "Devices held", unit: units.Short, width: 12, height: 9,
 			description: "Devices of settled pods, with and without fresh data, and those that are idle. A MIG instance is a device.",
 			queries: []query{
-				{expr: sum(last(queries.Of(queries.ServiceDevices, aService)), append(service, queries.StateOfDevice)...), legend: ofService + " {{" + queries.StateOfDevice + "}}"},
+				{expr: sum(last(queries.Of(queries.ServiceDevices, aService)), append(service[:len(service):len(service)], queries.StateOfDevice)...), legend: ofService + " {{" + queries.StateOfDevice + "}}"},
 				{expr: sum(last(queries.Of(queries.ServiceIdle, aService)), service...), legend: ofService + " idle"},
 			},
 		},

@@ -78,10 +78,11 @@ func unmeasured(measured string, s queries.Selector, labels ...string) string {
 }
 
 var (
-	service = []string{queries.Cluster, queries.Namespace, queries.Service}
+	service = queries.OfServices
 	device  = []string{queries.Cluster, queries.Node, queries.Host, queries.Index, queries.MIGInstance, queries.Partition, queries.Device}
 
-	ofService = name(queries.Namespace, queries.Service)
+	// A service is in a namespace or, on Slurm, in an account: the other is empty.
+	ofService = "{{" + queries.Namespace + "}}{{" + queries.Account + "}} {{" + queries.Service + "}}"
 	// A node has a name or is a host: the other is empty.
 	ofDevice = "{{" + queries.Node + "}}{{" + queries.Host + "}} GPU {{" + queries.Index + "}} {{" + queries.MIGInstance + "}}{{" + queries.Partition + "}}"
 )

@@ -24,6 +24,7 @@ var resourceLabels = []string{
 	names.HostName, names.ServerAddress, names.ServerPort,
 	names.HwID, names.HwParent, names.HwModel, names.GPUIndex, names.GPUMIGProfile, names.GPUMIGInstanceID,
 	names.GPUPartitionID, names.GPUPartitionProfile,
+	names.ServiceNamespace, names.SlurmClusterName, names.SlurmJobID, names.SlurmJobUser, names.SlurmJobAccount, names.SlurmPartition,
 }
 
 // labeler does what the processor transform/prometheus does, so that the store
@@ -55,7 +56,8 @@ func prepareResource(rm pmetric.ResourceMetrics) {
 		}
 	}
 	_, onNode := resource.Get(names.K8sNodeName)
+	_, onSlurm := resource.Get(names.SlurmClusterName)
 	resource.RemoveIf(func(key string, _ pcommon.Value) bool {
-		return !slices.Contains(resourceLabels, key) || onNode && key == names.HostName
+		return !slices.Contains(resourceLabels, key) || onNode && key == names.HostName || !onSlurm && key == names.ServiceNamespace
 	})
 }

@@ -52,6 +52,30 @@ func TestLabelsAreThoseOfTheShippedConfigurations(t *testing.T) {
 	assert.GreaterOrEqual(t, checked, 2)
 }
 
+// The namespace of a service is a label on Slurm, where it is the account. What else sends one
+// has the labels that it had.
+func TestNamespaceOfAService(t *testing.T) {
+	for cluster, want := range map[string][]string{
+		"":    {},
+		"hpc": {names.ServiceNamespace, names.SlurmClusterName, names.SlurmJobID},
+	} {
+		rm := pmetric.NewResourceMetrics()
+		attributes := rm.Resource().Attributes()
+		attributes.PutStr(names.ServiceNamespace, "physics")
+		if cluster != "" {
+			attributes.PutStr(names.SlurmClusterName, cluster)
+			attributes.PutStr(names.SlurmJobID, "4711")
+			attributes.PutStr(names.SlurmArrayJobID, "4700")
+		}
+		prepareResource(rm)
+		got := []string{}
+		for key := range attributes.All() {
+			got = append(got, key)
+		}
+		assert.ElementsMatch(t, want, got)
+	}
+}
+
 func TestNamesAndLabels(t *testing.T) {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()

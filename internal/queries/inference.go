@@ -30,7 +30,7 @@ type Groups []string
 
 // OfServices is a figure of every service, OfPods one of every pod.
 var (
-	OfServices = Groups{Cluster, Namespace, Service}
+	OfServices = Groups{Cluster, Namespace, Service, SlurmCluster, Account}
 	OfPods     = append(OfServices[:len(OfServices):len(OfServices)], Pod)
 )
 

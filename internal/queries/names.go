@@ -75,10 +75,18 @@ var (
 
 // Labels, as Prometheus has them for the attributes of internal/names.
 const (
-	Cluster       = "k8s_cluster_name"
-	Namespace     = "k8s_namespace_name"
-	Service       = "service_name"
-	Pod           = "k8s_pod_name"
+	Cluster   = "k8s_cluster_name"
+	Namespace = "k8s_namespace_name"
+	Service   = "service_name"
+	Pod       = "k8s_pod_name"
+
+	// On Slurm a service is in an account, and a pod is a job.
+	SlurmCluster   = "slurm_cluster_name"
+	Account        = "service_namespace"
+	SlurmJob       = "slurm_job_id"
+	SlurmUser      = "slurm_job_user"
+	SlurmPartition = "slurm_partition"
+
 	Container     = "k8s_container_name"
 	Node          = "k8s_node_name"
 	Host          = "host_name"

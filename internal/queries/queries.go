@@ -25,9 +25,9 @@ var deviceMetrics = []string{
 // serviceIdentity names a service, deviceIdentity a device; identity is all that
 // is known of a device, its place and its owner.
 var (
-	serviceIdentity = by(Cluster, Namespace, Service)
+	serviceIdentity = OfServices.by()
 	deviceIdentity  = by(Cluster, Device)
-	identity        = by(Cluster, Node, Host, Address, Device, Parent, Model, Index, MIGProfile, MIGInstance, Partition, PartitionMode, Namespace, Pod, Container, Service)
+	identity        = by(Cluster, Node, Host, Address, Device, Parent, Model, Index, MIGProfile, MIGInstance, Partition, PartitionMode, Namespace, Pod, Container, Service, SlurmCluster, Account, SlurmJob, SlurmUser, SlurmPartition)
 )
 
 // rememberedStep is less than any store's lookback, so that timestamp() misses no

@@ -35,6 +35,7 @@ var words = []struct {
 	{word: "amd", owner: GPU},
 	{word: "habanalabs", owner: GPU},
 	{word: "xpum", owner: GPU},
+	{word: "slurm_job_info", owner: GPU, exact: true},
 	{word: "inference", owner: Inference},
 	{word: "otelcol", owner: Collector},
 	{word: "target_info", owner: Collector},
