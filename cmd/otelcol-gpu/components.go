@@ -39,6 +39,7 @@ import (
 	dcgmreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver"
 	gaudireceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/gaudireceiver"
 	gpuallocationreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/gpuallocationreceiver"
+	gpuschedulingreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver"
 	intelgpureceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/intelgpureceiver"
 	nvmlreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/nvmlreceiver"
 	"go.opentelemetry.io/collector/component"
@@ -114,6 +115,7 @@ func components() (otelcol.Factories, error) {
 		intelgpureceiver.NewFactory(),
 		nvmlreceiver.NewFactory(),
 		gpuallocationreceiver.NewFactory(),
+		gpuschedulingreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		prometheusreceiver.NewFactory(),
 		hostmetricsreceiver.NewFactory(),
@@ -130,6 +132,7 @@ func components() (otelcol.Factories, error) {
 		intelgpureceiver.NewFactory().Type():      "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		nvmlreceiver.NewFactory().Type():          "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpuallocationreceiver.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		gpuschedulingreceiver.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		otlpreceiver.NewFactory().Type():          "go.opentelemetry.io/collector/receiver/otlpreceiver v0.159.0",
 		prometheusreceiver.NewFactory().Type():    "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.159.0",
 		hostmetricsreceiver.NewFactory().Type():   "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/hostmetricsreceiver v0.159.0",
