@@ -3,7 +3,10 @@
 
 package deviceid
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // CutReplica splits a replica's id into the device that is shared and what
 // follows it, "::" included. For any other id, replica is "".
@@ -15,8 +18,16 @@ func CutReplica(id string) (device, replica string) {
 	return id[:i], id[i:]
 }
 
-// Hint is what the kubelet's id of an unresolved device reveals about the device
-// that it means.
+const slurmIndex = "slurm/"
+
+// SlurmIndex is the unresolved hw.id of the device of a node that has the index in Slurm, as
+// SLURM_JOB_GPUS counts: in the order of PCI addresses or in that of minors.
+func SlurmIndex(node string, index int) string {
+	return Unresolved(node, slurmIndex+strconv.Itoa(index))
+}
+
+// Hint is what the id of an unresolved device, the kubelet's or Slurm's, reveals about the
+// device that it means.
 type Hint struct {
 	// Device is the unresolved hw.id without its replica.
 	Device string
@@ -24,6 +35,8 @@ type Hint struct {
 	Replica string
 	// MIGUUID is the MIG instance's own id, MIG-<uuid>, or "".
 	MIGUUID string
+	// Slurm is Slurm's own index of the device, of SlurmIndex; "" where there is none.
+	Slurm string
 	// Index is the minor number N of GKE's nvidia<N>, and Instance the M of
 	// its /gi<M>; "" where there is none.
 	Index, Instance string
@@ -45,6 +58,10 @@ func ParseUnresolved(node, hwID string) Hint {
 	h := Hint{Device: prefix + device, Replica: replica}
 	if IsMIG(device) {
 		h.MIGUUID = device
+		return h
+	}
+	if index, ok := strings.CutPrefix(device, slurmIndex); ok && isNumber(index) {
+		h.Slurm = index
 		return h
 	}
 	gpu, instance, mig := strings.Cut(device, "/")
