@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 )
 
@@ -62,13 +63,13 @@ func TestVendorsOfTheChart(t *testing.T) {
 		resources, drivers, classes = append(resources, v.Resources...), append(drivers, v.Drivers...), append(classes, v.Classes...)
 	}
 	assert.ElementsMatch(t, resourcenames.Default(), resources)
-	summary := read(t, root, "processor", "gpusummaryprocessor", "config.go")
+	known := gpupods.DefaultKeys().DRA
 	allocation := read(t, root, "receiver", "gpuallocationreceiver", "factory.go")
 	for _, driver := range drivers {
-		assert.Contains(t, summary, strconv.Quote(driver))
+		assert.Contains(t, known.Drivers, driver)
 		assert.Contains(t, allocation, strconv.Quote(driver))
 	}
 	for _, class := range classes {
-		assert.Contains(t, summary, strconv.Quote(class))
+		assert.Contains(t, known.DeviceClasses, class)
 	}
 }

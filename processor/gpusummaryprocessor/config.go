@@ -6,7 +6,6 @@ package gpusummaryprocessor
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,9 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
-	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/cluster"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
@@ -49,19 +47,13 @@ type Config struct {
 	// Kubernetes API has; "" where it has none.
 	ClusterName string `mapstructure:"cluster_name"`
 
-	// Namespaces are those in which pods are read; all if empty.
-	Namespaces []string `mapstructure:"namespaces"`
-
-	// ResourceNames are the extended resources that are accelerators: names, or
-	// their beginning followed by "*".
-	ResourceNames []string `mapstructure:"resource_names"`
+	// Keys are which pods of the Kubernetes API ask for accelerators. They are checked
+	// with ExpectedPods kubernetes.
+	gpupods.Keys `mapstructure:",squash"`
 
 	// UnobservedNodes are nodes on which no agent can run, such as virtual ones: names,
 	// or their beginning followed by "*". Pods on them are not expected.
 	UnobservedNodes []string `mapstructure:"unobserved_nodes"`
-
-	// DRA is about what is asked for through ResourceClaims.
-	DRA DRAConfig `mapstructure:"dra"`
 
 	// Staleness is the age up to which a point counts as fresh. 0 computes it for
 	// each service: max(2.5 × interval between its points, 45s).
@@ -105,33 +97,15 @@ type Config struct {
 	MaxServices int `mapstructure:"max_services"`
 }
 
-// DRAConfig is about dynamic resource allocation.
-type DRAConfig struct {
-	// Enabled is whether ResourceClaims are read.
-	Enabled bool `mapstructure:"enabled"`
-
-	// Drivers are those of GPUs.
-	Drivers []string `mapstructure:"drivers"`
-
-	// DeviceClasses are those of GPUs, for claims that were not
-	// allocated yet.
-	DeviceClasses []string `mapstructure:"device_classes"`
-}
-
 var _ confmap.Validator = (*Config)(nil)
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Config:        k8sclient.Config{AuthType: k8sclient.ServiceAccount},
-		Interval:      15 * time.Second,
-		ExpectedPods:  expectedSeen,
-		AllocationTTL: 5 * time.Minute,
-		ResourceNames: resourcenames.Default(),
-		DRA: DRAConfig{
-			Enabled:       true,
-			Drivers:       []string{"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
-			DeviceClasses: []string{"gpu.nvidia.com", "mig.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
-		},
+		Config:           k8sclient.Config{AuthType: k8sclient.ServiceAccount},
+		Interval:         15 * time.Second,
+		ExpectedPods:     expectedSeen,
+		AllocationTTL:    5 * time.Minute,
+		Keys:             gpupods.DefaultKeys(),
 		InitialInterval:  15 * time.Second,
 		Warmup:           90 * time.Second,
 		ReconnectGrace:   150 * time.Second,
@@ -210,60 +184,12 @@ func (c *Config) validateKubernetes(bad func(string, ...any)) {
 	if c.AuthType == k8sclient.None {
 		bad("expected_pods: %s needs the Kubernetes API: set auth_type, or expected_pods to %q", expectedKubernetes, expectedAllocation)
 	}
-	for i, ns := range c.Namespaces {
-		if len(validation.IsDNS1123Label(ns)) > 0 {
-			bad("namespaces::%d: %q is no name of a namespace; leave the key out for all", i, ns)
-		} else if slices.Contains(c.Namespaces[:i], ns) {
-			bad("namespaces::%d: %q is named twice: remove one", i, ns)
-		}
-	}
-	if len(c.ResourceNames) == 0 {
-		bad("resource_names is empty: name a resource such as nvidia.com/gpu, or leave the key out for the defaults")
-	}
+	c.Check(bad)
 	for i, node := range c.UnobservedNodes {
 		if len(validation.IsDNS1123Subdomain(strings.TrimSuffix(node, "*")+"0")) > 0 || node == "*" {
 			bad("unobserved_nodes::%d: %q is no name of a node, nor the beginning of one followed by *: write it as kubectl get nodes does", i, node)
 		}
 	}
-	if _, err := resourcenames.New(c.ResourceNames); err != nil {
-		for _, one := range strings.Split(err.Error(), "\n") {
-			bad("resource_names::%s", one)
-		}
-	}
-	if !c.DRA.Enabled {
-		return
-	}
-	if len(c.DRA.Drivers) == 0 {
-		bad("dra::drivers is empty: name a driver such as gpu.nvidia.com, leave the key out for the defaults, or set dra::enabled to false")
-	}
-	for key, names := range map[string][]string{"drivers": c.DRA.Drivers, "device_classes": c.DRA.DeviceClasses} {
-		for i, n := range names {
-			if len(validation.IsDNS1123Subdomain(n)) > 0 {
-				bad("dra::%s::%d: %q is no name of one: write it as the cluster has it, such as gpu.nvidia.com", key, i, n)
-			}
-		}
-	}
-}
-
-// cluster is the configuration of what to follow.
-func (c *Config) cluster() (cluster.Config, error) {
-	resources, err := resourcenames.New(c.ResourceNames)
-	if err != nil {
-		return cluster.Config{}, err
-	}
-	out := cluster.Config{Cluster: c.ClusterName, Namespaces: c.Namespaces, Resources: resources, Unobserved: c.UnobservedNodes, MaxPods: c.MaxPods}
-	if c.DRA.Enabled {
-		out.Claims = &cluster.Claims{Drivers: setOf(c.DRA.Drivers), Classes: setOf(c.DRA.DeviceClasses)}
-	}
-	return out, nil
-}
-
-func setOf(names []string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, n := range names {
-		set[n] = true
-	}
-	return set
 }
 
 var sources = map[string]summary.Source{

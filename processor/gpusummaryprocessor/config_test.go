@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 )
@@ -21,24 +22,26 @@ func TestConfigFromYAML(t *testing.T) {
 	conf, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
 	require.NoError(t, err)
 	serviceAccount := k8sclient.Config{AuthType: k8sclient.ServiceAccount}
-	dra := DRAConfig{
+	dra := gpupods.DRA{
 		Enabled:       true,
 		Drivers:       []string{"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
 		DeviceClasses: []string{"gpu.nvidia.com", "mig.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
 	}
 	for id, want := range map[string]*Config{
 		"gpu_summary": {
-			Config: serviceAccount, AllocationTTL: 5 * time.Minute, ResourceNames: resourcenames.Default(), DRA: dra,
+			Config: serviceAccount, AllocationTTL: 5 * time.Minute, Keys: gpupods.Keys{ResourceNames: resourcenames.Default(), DRA: dra},
 			Interval: 15 * time.Second, ExpectedPods: "seen", Staleness: 0, InitialInterval: 15 * time.Second,
 			Warmup: 90 * time.Second, ReconnectGrace: 150 * time.Second, PartialThreshold: 0.25, IdleThreshold: 0.05, IdleFor: 15 * time.Minute,
 			ServiceTTL: 10 * time.Minute, MaxPods: 200_000, MaxServices: 20_000,
 		},
 		"gpu_summary/all": {
 			Config:        k8sclient.Config{AuthType: k8sclient.KubeConfig, Context: "staging"},
-			AllocationTTL: 2 * time.Minute, ClusterName: "east", Namespaces: []string{"shop", "train"},
-			ResourceNames: []string{"nvidia.com/gpu"},
-			DRA:           DRAConfig{Enabled: true, Drivers: []string{"gpu.nvidia.com"}, DeviceClasses: []string{"gpu.nvidia.com", "big-gpu"}},
-			Interval:      30 * time.Second, ExpectedPods: "kubernetes", Staleness: 2 * time.Minute, InitialInterval: 30 * time.Second,
+			AllocationTTL: 2 * time.Minute, ClusterName: "east",
+			Keys: gpupods.Keys{
+				Namespaces: []string{"shop", "train"}, ResourceNames: []string{"nvidia.com/gpu"},
+				DRA: gpupods.DRA{Enabled: true, Drivers: []string{"gpu.nvidia.com"}, DeviceClasses: []string{"gpu.nvidia.com", "big-gpu"}},
+			},
+			Interval: 30 * time.Second, ExpectedPods: "kubernetes", Staleness: 2 * time.Minute, InitialInterval: 30 * time.Second,
 			Warmup: 3 * time.Minute, ReconnectGrace: 4 * time.Minute, PartialThreshold: 0.5, IdleThreshold: 0.1, IdleFor: time.Hour,
 			ServiceTTL: 20 * time.Minute, MaxPods: 1000, MaxServices: 100,
 		},

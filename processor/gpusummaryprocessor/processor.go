@@ -5,7 +5,6 @@ package gpusummaryprocessor
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/cluster"
@@ -30,11 +30,11 @@ type summaryProcessor struct {
 	owner   owner
 	tel     *telemetry
 
-	// source is where expected pods are known from beside what arrives; nil: there
-	// is no other. set is the last list passed to state; it is passed again when a limit refused some.
-	source *cluster.Source
-	set    *summary.Pods
-	seen   *seenPods // nil: no storage
+	// pods is where expected pods are known from beside what arrives; nil: there
+	// is no other. set is the last snapshot passed to state; it is passed again when a limit refused some.
+	pods *gpupods.Member
+	set  *gpupods.Snapshot
+	seen *seenPods // nil: no storage
 	// silent are the nodes that the last evaluation named, leftOut how many pods are on
 	// nodes where no agent can run.
 	silent  []string
@@ -66,7 +66,15 @@ func newProcessor(set processor.Settings, cfg *Config, next consumer.Metrics) (*
 	p.state = summary.New(cfg.summary(), now)
 
 	var err error
-	p.tel, err = newTelemetry(set.TelemetrySettings, p.tracked, p.unobserved)
+	if p.tel, err = newTelemetry(set.TelemetrySettings, p.tracked, p.unobserved); err != nil {
+		return nil, err
+	}
+	if cfg.ExpectedPods == expectedKubernetes {
+		p.pods, err = gpupods.Join(gpupods.Config{Client: cfg.Config, Keys: cfg.Keys}, gpupods.Settings{
+			Need: gpupods.Need{MaxPods: cfg.MaxPods}, Telemetry: p.tel, Logger: p.tel.logger,
+			UserAgent: "otelcol-gpu/" + p.version + " " + set.ID.String(),
+		})
+	}
 	return p, err
 }
 
@@ -77,8 +85,8 @@ func (p *summaryProcessor) Start(startCtx context.Context, host component.Host) 
 		return err
 	}
 	p.claimed = true
-	if p.cfg.ExpectedPods == expectedKubernetes {
-		if err := p.openSource(); err != nil {
+	if p.pods != nil {
+		if err := p.pods.Start(); err != nil {
 			return err
 		}
 	}
@@ -112,31 +120,13 @@ func (p *summaryProcessor) Start(startCtx context.Context, host component.Host) 
 	return nil
 }
 
-// openSource begins to follow the Kubernetes API. It makes no request that it waits
-// for.
-func (p *summaryProcessor) openSource() error {
-	client, err := p.cfg.REST("otelcol-gpu/" + p.version + " " + p.owner.id.String())
-	if err != nil {
-		return err
-	}
-	follow, err := p.cfg.cluster()
-	if err != nil {
-		return err
-	}
-	if p.source, err = cluster.New(follow, client, p.tel, p.tel.logger); err != nil {
-		return fmt.Errorf("the Kubernetes API cannot be followed: %w", err)
-	}
-	p.source.Start()
-	return nil
-}
-
 // Shutdown ends the evaluations. It ends no series: a restart is no gap.
 func (p *summaryProcessor) Shutdown(ctx context.Context) error {
 	if p.cancel != nil {
 		p.cancel()
 		<-p.done
 	}
-	p.source.Shutdown()
+	p.pods.Shutdown()
 	var err error
 	if p.seen != nil {
 		err = p.seen.Close(ctx)
@@ -199,7 +189,7 @@ func (p *summaryProcessor) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.source.Changed():
+		case <-p.pods.Changed():
 			p.setPods(ctx)
 		case <-ticker.C:
 			p.setPods(ctx)
@@ -210,19 +200,23 @@ func (p *summaryProcessor) run(ctx context.Context) {
 
 // setPods passes the pods of the Kubernetes API to the state, where they changed.
 func (p *summaryProcessor) setPods(ctx context.Context) {
-	if p.source == nil {
+	if p.pods == nil {
 		return
 	}
-	pods := p.source.Pods()
+	is := p.pods.Snapshot()
 	p.mu.Lock()
-	if pods == p.set {
-		p.mu.Unlock()
+	known := p.set
+	p.mu.Unlock()
+	if is == known {
 		return
 	}
+	expected := cluster.Config{Cluster: p.cfg.ClusterName, Unobserved: p.cfg.UnobservedNodes}
+	pods := expected.Pods(is)
+	p.mu.Lock()
 	now, stepped := p.tick()
 	t := p.state.SetPods(pods, now)
 	p.leftOut = pods.Unobserved
-	if p.set = pods; t.Any() {
+	if p.set = is; t.Any() {
 		p.set = nil // there may be room later
 	}
 	p.mu.Unlock()

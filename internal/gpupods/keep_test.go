@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package gpupods
 
 import (
 	"testing"
@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
-	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -26,10 +25,7 @@ var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 func newKeeper(t *testing.T) *keeper {
 	m, err := resourcenames.New(resourcenames.Default())
 	require.NoError(t, err)
-	return &keeper{m, &Claims{
-		Drivers: map[string]bool{"gpu.nvidia.com": true},
-		Classes: map[string]bool{"gpu.nvidia.com": true, "mig.nvidia.com": true},
-	}}
+	return &keeper{resources: m, drivers: setOf([]string{"gpu.nvidia.com"}), classes: setOf([]string{"gpu.nvidia.com", "mig.nvidia.com"})}
 }
 
 func quantities(of map[string]string) corev1.ResourceList {
@@ -93,8 +89,8 @@ func asks(name, class string, count int64) resourcev1.DeviceRequest {
 	return resourcev1.DeviceRequest{Name: name, Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, Count: count}}
 }
 
-// kept is what the summary gets of a pod; false if nothing.
-func (k *keeper) reported(p *corev1.Pod, claims []*resourcev1.ResourceClaim) (summary.Pod, bool) {
+// reported is what a snapshot has of a pod; false if nothing.
+func (k *keeper) reported(p *corev1.Pod, claims []*resourcev1.ResourceClaim) (Pod, bool) {
 	all := map[types.NamespacedName]keptClaim{}
 	for _, c := range claims {
 		if is, ok := k.claim(c); ok {
@@ -103,10 +99,13 @@ func (k *keeper) reported(p *corev1.Pod, claims []*resourcev1.ResourceClaim) (su
 	}
 	is, ok := k.pod(p)
 	if !ok {
-		return summary.Pod{}, false
+		return Pod{}, false
 	}
-	out := is.resolve(all)
-	return out, out.Devices > 0
+	out := is.resolved(all)
+	if out == nil {
+		return Pod{}, false
+	}
+	return *out, true
 }
 
 func TestDevicesAskedFor(t *testing.T) {
@@ -190,7 +189,7 @@ func withInit(p *corev1.Pod, c corev1.Container, restart *corev1.ContainerRestar
 
 func TestWithoutClaims(t *testing.T) {
 	k := newKeeper(t)
-	k.claims = nil
+	k.drivers = nil
 	p := newPod(uses("main", corev1.ResourceClaim{Name: "gpu"}))
 	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: ptr("claim-1")}}
 	_, ok := k.pod(p)
@@ -198,9 +197,9 @@ func TestWithoutClaims(t *testing.T) {
 }
 
 func TestWhatIsReportedOfAPod(t *testing.T) {
-	base := summary.Pod{
+	base := Pod{
 		Namespace: "shop", Name: "api-5d4f8-x2x7q", UID: "uid-1", Node: "node-1", Service: "api",
-		Running: true, Up: true, Started: t0, LastRun: -1, Devices: 1,
+		Phase: corev1.PodRunning, Up: true, Started: t0, LastRun: -1, Devices: 1,
 	}
 	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	ended := func(d time.Duration) corev1.ContainerState {
@@ -208,40 +207,40 @@ func TestWhatIsReportedOfAPod(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		pod    func(p *corev1.Pod)
-		change func(want *summary.Pod)
+		change func(want *Pod)
 	}{
-		"running": {func(*corev1.Pod) {}, func(*summary.Pod) {}},
+		"running": {func(*corev1.Pod) {}, func(*Pod) {}},
 		"no node yet": {func(p *corev1.Pod) {
 			p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
-		}, func(want *summary.Pod) {
-			want.Node, want.Running, want.Up, want.Started = "", false, false, time.Time{}
+		}, func(want *Pod) {
+			want.Node, want.Phase, want.Up, want.Started = "", corev1.PodPending, false, time.Time{}
 		}},
-		"being deleted": {func(p *corev1.Pod) { p.DeletionTimestamp = ptr(metav1.NewTime(t0)) }, func(want *summary.Pod) { want.Deleted = true }},
+		"being deleted": {func(p *corev1.Pod) { p.DeletionTimestamp = ptr(metav1.NewTime(t0)) }, func(want *Pod) { want.Deleted = true }},
 		"completed": {func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.ContainerStatuses[0].State = corev1.PodSucceeded, ended(time.Hour)
-		}, func(want *summary.Pod) { want.Running, want.Up, want.Started = false, false, time.Time{} }},
-		"waits": {func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = waiting }, func(want *summary.Pod) {
+		}, func(want *Pod) { want.Phase, want.Up, want.Started = corev1.PodSucceeded, false, time.Time{} }},
+		"waits": {func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = waiting }, func(want *Pod) {
 			want.Up, want.Started = false, time.Time{}
 		}},
 		"ran before": {func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0] = running("main", t0.Add(time.Hour))
 			p.Status.ContainerStatuses[0].LastTerminationState = ended(20 * time.Second)
-		}, func(want *summary.Pod) { want.Started, want.LastRun = t0.Add(time.Hour), 20*time.Second }},
+		}, func(want *Pod) { want.Started, want.LastRun = t0.Add(time.Hour), 20*time.Second }},
 		"the newest start of the accelerator containers": {func(p *corev1.Pod) {
 			p.Spec.Containers = append(p.Spec.Containers, gpus("late", "1"), requests("proxy", nil))
 			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, running("late", t0.Add(time.Minute)), running("proxy", t0.Add(time.Hour)))
-		}, func(want *summary.Pod) { want.Started, want.Devices = t0.Add(time.Minute), 2 }},
+		}, func(want *Pod) { want.Started, want.Devices = t0.Add(time.Minute), 2 }},
 		"a container without accelerator that waits": {func(p *corev1.Pod) {
 			p.Spec.Containers = append(p.Spec.Containers, requests("proxy", nil))
 			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "proxy", State: waiting})
-		}, func(*summary.Pod) {}},
+		}, func(*Pod) {}},
 		"of an annotation": {func(p *corev1.Pod) {
 			p.Annotations = map[string]string{"resource.opentelemetry.io/service.name": "named"}
-		}, func(want *summary.Pod) { want.Service = "named" }},
+		}, func(want *Pod) { want.Service = "named" }},
 		"of a group": {func(p *corev1.Pod) {
 			p.Labels = map[string]string{"leaderworkerset.sigs.k8s.io/name": "llama"}
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "StatefulSet", Name: "llama-0"}}
-		}, func(want *summary.Pod) { want.Service = "llama" }},
+		}, func(want *Pod) { want.Service = "llama" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPod(gpus("main", "1"))

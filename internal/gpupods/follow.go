@@ -1,7 +1,7 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package gpupods
 
 import (
 	"context"
@@ -36,12 +36,14 @@ func remedy(object string, result k8sclient.Result) string {
 }
 
 // run fills a store until ctx ends.
-func run[T any](ctx context.Context, s *Source, object string, into *k8swatch.Store[T], from k8swatch.Source) {
+func run[T any](ctx context.Context, f *follower, object string, into *k8swatch.Store[T], from k8swatch.Source) {
 	from.ListTimeout = listTimeout
 	from.Requests = &k8sclient.Requests{
-		Object: object, Logger: s.logger,
-		Count:   func(ctx context.Context, object string, res k8sclient.Result) { s.tel.Asked(ctx, object, string(res)) },
+		Object: object, Logger: f.logger,
+		Count: func(ctx context.Context, object string, res k8sclient.Result) {
+			f.each(func(m *Member) { m.set.Telemetry.Asked(ctx, object, string(res)) })
+		},
 		Failure: "pods that request accelerators cannot be read from the Kubernetes API", Remedy: remedy,
 	}
-	s.work.Go(func() { into.Run(ctx, &from) })
+	f.work.Go(func() { into.Run(ctx, &from) })
 }

@@ -1,11 +1,12 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package gpupods
 
 import (
 	"strings"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -14,20 +15,36 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/serviceidentity"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/sharing"
-	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
 // keeper takes of an object what is needed.
 type keeper struct {
-	resources *resourcenames.Matcher
-	claims    *Claims // nil: not read
+	resources        *resourcenames.Matcher
+	drivers, classes map[string]bool // nil: claims are not read
+	scheduling       bool
+	others           bool
+	queueLabels      []string
 }
 
-// keptPod is a pod with what its requests ask for, and how it uses claims.
+// keptPod is what is kept of a pod: one that asks for accelerators, or what another one
+// asks for of its node.
 type keptPod struct {
-	pod        summary.Pod // Up, Started, LastRun and Devices come from resolve
+	pod *Pod // resolve completes it where there are claims
+	*claiming
+	other *other
+}
+
+// claiming is what claims have a part in.
+type claiming struct {
 	containers []container // with requests for an accelerator or a claim
 	uses       []use
+	claims     []string // with Scheduling: all that devices may come from
+}
+
+// other is a pod without accelerators on a node.
+type other struct {
+	node string
+	Amount
 }
 
 // container is one that may have an accelerator.
@@ -46,44 +63,61 @@ type use struct {
 
 func (k *keeper) pod(obj any) (keptPod, bool) {
 	p, ok := obj.(*corev1.Pod)
-	if !ok || sharing.IsReservation(p) {
+	if !ok {
 		return keptPod{}, false
 	}
-	out := keptPod{}
+	out := k.accelerated(p)
+	if out.pod == nil && k.others && p.Spec.NodeName != "" && !ended(p) {
+		out.other = &other{unique.Make(p.Spec.NodeName).Value(), amountOf(requested(p))}
+	}
+	return out, out.pod != nil || out.other != nil
+}
+
+// ended reports whether the pod asks for nothing any more.
+func ended(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// accelerated is p where it asks for accelerators or claims.
+func (k *keeper) accelerated(p *corev1.Pod) keptPod {
+	var has claiming
 	claims := k.claimsOf(p)
 	add := func(c *corev1.Container, status []corev1.ContainerStatus) {
-		has := container{requests: k.requests(c)}
-		uses := k.uses(p, c, claims, len(out.containers))
-		if has.requests == 0 && len(uses) == 0 {
+		is := container{requests: k.requests(c)}
+		uses := k.uses(p, c, claims, len(has.containers))
+		if is.requests == 0 && len(uses) == 0 {
 			return
 		}
-		has.run(c.Name, status)
-		out.containers = append(out.containers, has)
-		out.uses = append(out.uses, uses...)
+		is.run(c.Name, status)
+		has.containers = append(has.containers, is)
+		has.uses = append(has.uses, uses...)
 	}
-	for i := range p.Spec.Containers {
-		add(&p.Spec.Containers[i], p.Status.ContainerStatuses)
-	}
-	// A sidecar runs as long as the pod. Other init containers give their devices
-	// back before anyone could look at them.
-	for i := range p.Spec.InitContainers {
-		if c := &p.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			add(c, p.Status.InitContainerStatuses)
+	if !sharing.IsReservation(p) {
+		for i := range p.Spec.Containers {
+			add(&p.Spec.Containers[i], p.Status.ContainerStatuses)
+		}
+		// A sidecar runs as long as the pod. Other init containers give their devices
+		// back before anyone could look at them.
+		for i := range p.Spec.InitContainers {
+			if c := &p.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+				add(c, p.Status.InitContainerStatuses)
+			}
 		}
 	}
-	if len(out.containers) == 0 {
-		return keptPod{}, false
+	scheduling := k.schedulingOf(p, claims, &has)
+	if len(has.containers) == 0 && scheduling == nil {
+		return keptPod{}
 	}
-	out.pod = summary.Pod{
+	pod := &Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Node: p.Spec.NodeName,
-		Service: serviceOf(p),
-		Running: p.Status.Phase == corev1.PodRunning,
-		Deleted: p.DeletionTimestamp != nil,
+		Service: serviceOf(p), Phase: p.Status.Phase, Deleted: p.DeletionTimestamp != nil,
+		Scheduling: scheduling,
 	}
-	if len(out.uses) == 0 { // claims add nothing
-		return keptPod{pod: out.resolve(nil)}, true
+	if len(has.uses) == 0 && len(has.claims) == 0 { // claims add nothing
+		has.resolve(pod, nil)
+		return keptPod{pod: pod}
 	}
-	return out, true
+	return keptPod{pod: pod, claiming: &has}
 }
 
 func serviceOf(p *corev1.Pod) string {
@@ -112,7 +146,7 @@ func (k *keeper) requests(c *corev1.Container) int {
 // claimsOf are the pod's ResourceClaims by their name in the pod. One that was not
 // generated yet, or need not be, is left out.
 func (k *keeper) claimsOf(p *corev1.Pod) map[string]string {
-	if k.claims == nil || len(p.Spec.ResourceClaims) == 0 {
+	if k.drivers == nil || len(p.Spec.ResourceClaims) == 0 {
 		return nil
 	}
 	out := map[string]string{}
@@ -132,7 +166,7 @@ func (k *keeper) claimsOf(p *corev1.Pod) map[string]string {
 // uses are the claims of a container. The claim through which an extended resource
 // is served stands in the requests already where that resource is known.
 func (k *keeper) uses(p *corev1.Pod, c *corev1.Container, claims map[string]string, i int) []use {
-	if k.claims == nil {
+	if k.drivers == nil {
 		return nil
 	}
 	var out []use
@@ -168,8 +202,8 @@ func (c *container) run(name string, status []corev1.ContainerStatus) {
 	}
 }
 
-// keptClaim is how many GPUs each request of a claim asks for or has.
-type keptClaim map[string]int
+// keptClaim is what each request of a claim has, or asks for.
+type keptClaim map[string]Request
 
 func (k *keeper) claim(obj any) (keptClaim, bool) {
 	c, ok := obj.(*resourcev1.ResourceClaim)
@@ -179,62 +213,82 @@ func (k *keeper) claim(obj any) (keptClaim, bool) {
 	out := keptClaim{}
 	if a := c.Status.Allocation; a != nil {
 		for _, r := range a.Devices.Results {
-			if k.claims.Drivers[r.Driver] && (r.AdminAccess == nil || !*r.AdminAccess) {
+			if k.drivers[r.Driver] && (r.AdminAccess == nil || !*r.AdminAccess) {
 				request, _, _ := strings.Cut(r.Request, "/") // of several that would do, the one that was taken
-				out[request]++
+				out[request] = Request{Resource: r.Driver, Claim: c.Name, Count: out[request].Count + 1, Allocated: true}
 			}
 		}
 		return out, len(out) > 0
 	}
+	asks := func(name, class string, count int64) {
+		if k.classes[class] {
+			out[name] = Request{Resource: class, Claim: c.Name, Count: int(max(1, count))}
+		}
+	}
 	for _, r := range c.Spec.Devices.Requests {
 		switch {
 		case r.Exactly != nil:
-			if k.claims.Classes[r.Exactly.DeviceClassName] && (r.Exactly.AdminAccess == nil || !*r.Exactly.AdminAccess) {
-				out[r.Name] = int(max(1, r.Exactly.Count))
+			if r.Exactly.AdminAccess == nil || !*r.Exactly.AdminAccess {
+				asks(r.Name, r.Exactly.DeviceClassName, r.Exactly.Count)
 			}
 		case len(r.FirstAvailable) > 0:
-			if first := r.FirstAvailable[0]; k.claims.Classes[first.DeviceClassName] {
-				out[r.Name] = int(max(1, first.Count))
-			}
+			asks(r.Name, r.FirstAvailable[0].DeviceClassName, r.FirstAvailable[0].Count)
 		}
 	}
 	return out, len(out) > 0
 }
 
-// resolve returns a pod with its claims. It has no Devices where it asks for none.
-func (p *keptPod) resolve(claims map[types.NamespacedName]keptClaim) summary.Pod {
+// resolved is the pod with its claims; nil where it asks for no device.
+func (p keptPod) resolved(claims map[types.NamespacedName]keptClaim) *Pod {
 	pod := p.pod
-	if len(p.containers) == 0 {
-		return pod // complete already
+	if p.claiming != nil {
+		with := *pod
+		p.resolve(&with, claims)
+		pod = &with
 	}
+	if pod.Devices == 0 && (pod.Scheduling == nil || len(pod.Scheduling.Requests) == 0) {
+		return nil
+	}
+	return pod
+}
+
+// resolve completes a pod. It has no Devices where it asks for none.
+func (has *claiming) resolve(pod *Pod, claims map[types.NamespacedName]keptClaim) {
 	type request struct{ claim, request string }
 	counted := map[request]bool{} // containers may share a request
-	has := make([]bool, len(p.containers))
-	for i, c := range p.containers {
+	accelerated := make([]bool, len(has.containers))
+	for i, c := range has.containers {
 		pod.Devices += c.requests
-		has[i] = c.requests > 0
+		accelerated[i] = c.requests > 0
 	}
-	for _, u := range p.uses {
+	for _, u := range has.uses {
 		for r, n := range claims[types.NamespacedName{Namespace: pod.Namespace, Name: u.claim}] {
 			if u.request != "" && u.request != r {
 				continue
 			}
-			has[u.container] = true
+			accelerated[u.container] = true
 			if key := (request{u.claim, r}); !counted[key] {
 				counted[key] = true
-				pod.Devices += n
+				pod.Devices += n.Count
 			}
 		}
 	}
+	has.run(pod, accelerated)
+	if len(has.claims) > 0 {
+		pod.Scheduling = pod.Scheduling.with(pod.Namespace, has.claims, claims)
+	}
+}
+
+// run takes over since when the accelerator containers run.
+func (has *claiming) run(pod *Pod, accelerated []bool) {
 	pod.Up, pod.LastRun = true, -1
-	for i, c := range p.containers {
+	for i, c := range has.containers {
 		switch {
-		case !has[i]:
+		case !accelerated[i]:
 		case !c.up:
 			pod.Up = false
 		case c.started.After(pod.Started):
 			pod.Started, pod.LastRun = c.started, c.lastRun
 		}
 	}
-	return pod
 }
