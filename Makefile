@@ -85,7 +85,7 @@ test-hostile: build ## attacks on the binaries with the shipped configurations; 
 	@scripts/suite hostile
 test-chaos: build tools ## two minutes of chaos
 	@scripts/suite chaos
-test-kubernetes: build tools kubernetes kubernetes-clients keda ## the whole suite on a real Kubernetes control plane
+test-kubernetes: build tools kubernetes kubernetes-clients keda kueue ## the whole suite on a real Kubernetes control plane
 	@scripts/requirements nvml
 	@scripts/suite kubernetes chart
 test-chart: build tools kubernetes kubernetes-clients ## the chart: both majors of Helm, the API server, the real binary, a day and a newcomer on a control plane
@@ -136,14 +136,16 @@ release: vulncheck ## what is published for machines: both archives, if no vulne
 vulncheck: requirements ## known vulnerabilities in the binaries (VULNDB=file:///… for a copy of the database)
 	@scripts/vulncheck
 
-# etcd, the Kubernetes control plane and KWOK; both Helms and kubectl; KEDA.
-.PHONY: kubernetes kubernetes-clients keda
+# etcd, the Kubernetes control plane and KWOK; both Helms and kubectl; KEDA; Kueue.
+.PHONY: kubernetes kubernetes-clients keda kueue
 kubernetes: requirements
 	@scripts/kubernetes-binaries
 kubernetes-clients: requirements
 	@scripts/kubernetes-clients
 keda: requirements
 	@scripts/keda-binaries
+kueue: requirements
+	@scripts/kueue-binaries
 
 .PHONY: tools
 tools: requirements

@@ -52,6 +52,7 @@ type Cluster struct {
 	client   kubernetes.Interface
 
 	apiServerArgs []string
+	schedulerURL  string
 }
 
 // Start starts a cluster and returns when pods can be created in it. A start
@@ -86,11 +87,12 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 func (c *Cluster) start(ctx context.Context) error {
 	// Of those that no outgoing connection is given: while the API server is gone,
 	// no client that tries to reach it can take its port.
-	ports, err := collector.Free(3)
+	ports, err := collector.Free(4)
 	if err != nil {
 		return err
 	}
-	etcd, peer, api := strconv.Itoa(ports[0]), strconv.Itoa(ports[1]), strconv.Itoa(ports[2])
+	etcd, peer, api, scheduler := strconv.Itoa(ports[0]), strconv.Itoa(ports[1]), strconv.Itoa(ports[2]), strconv.Itoa(ports[3])
+	c.schedulerURL = "https://" + net.JoinHostPort(host, scheduler) + "/metrics"
 	ca, err := newAuthority(c.Dir())
 	if err != nil {
 		return err
@@ -152,7 +154,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	if err := c.programs.start("kube-scheduler",
 		"--kubeconfig="+c.users.file("kube-scheduler"),
-		"--leader-elect=false", "--secure-port=0", "--profiling=false",
+		"--authentication-kubeconfig="+c.users.file("kube-scheduler"), "--authorization-kubeconfig="+c.users.file("kube-scheduler"),
+		"--leader-elect=false", "--bind-address="+host, "--secure-port="+scheduler, "--profiling=false",
 		"--kube-api-qps=200", "--kube-api-burst=400",
 	); err != nil {
 		return err
@@ -182,6 +185,10 @@ func (c *Cluster) Dir() string { return c.programs.dir }
 
 // RESTConfig is a copy of the administrator's access.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
+
+// SchedulerURL is kube-scheduler's page of metrics, for accounts that may get /metrics.
+// Its certificate is its own.
+func (c *Cluster) SchedulerURL() string { return c.schedulerURL }
 
 // Client acts as the administrator.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
