@@ -125,7 +125,7 @@ type word struct{ text, color string }
 
 // columnNames are what labels are called in a grid.
 var columnNames = map[string]string{
-	queries.Cluster: "Cluster", queries.Namespace: "Namespace", queries.Service: serviceColumn, queries.Pod: "Pod",
+	queries.Cluster: "Cluster", queries.Namespace: "Namespace", queries.Account: "Account", queries.SlurmCluster: "Slurm cluster", queries.Service: serviceColumn, queries.Pod: "Pod",
 	queries.Node: "Node", queries.Host: "Host", queries.Device: "Device", queries.Model: "Model", queries.Index: "GPU",
 	queries.MIGProfile: "MIG profile", queries.Partition: "Partition", queries.PartitionMode: "Partition mode", queries.XIDCode: "XID", queries.StateOfPod: "State", queries.ErrorType: "Error",
 	queries.Address: "Address", queries.Port: "Port", "receiver": "Receiver", "outcome": "Outcome", "reason": "Reason",

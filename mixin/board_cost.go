@@ -120,7 +120,7 @@ func costServices() []panel {
 		{kind: grid, title: "Usage of services", unit: units.Short, width: 24, height: 12, toService: true, queries: usageColumns(service...),
 			description: "What each service had, and what it cost." + whatColumnsAre},
 		lines("Spend of services, an hour", "Reads a recorded series.", units.Short,
-			query{expr: anHour(last(queries.Of(recordCost, inNamespace)), queries.Namespace, queries.Service), legend: ofService + " {{" + queries.Currency + "}}"}),
+			query{expr: anHour(last(queries.Of(recordCost, inNamespace)), queries.Namespace, queries.Account, queries.Service), legend: ofService + " {{" + queries.Currency + "}}"}),
 		withMax(lines("Used part", "Used time by held time. Absent where the utilization is not known for more than a hundredth of the hour. Reads a recorded series.", units.PercentUnit,
 			query{expr: most(last(queries.Of(recordUsedRatio, inNamespace)), service...), legend: ofService})),
 	}

@@ -97,8 +97,8 @@ func fleetBoard() board {
 			{"Usage", []panel{
 				hours,
 				lines("GPU-hours an hour", "Devices held by each namespace, and used.", units.Short,
-					query{expr: sum(queries.Of(recordHeld, inFleet), queries.Namespace), legend: name(queries.Namespace) + " held"},
-					query{expr: sum(queries.Of(recordUsed, inFleet), queries.Namespace), legend: name(queries.Namespace) + " used"}),
+					query{expr: sum(queries.Of(recordHeld, inFleet), queries.Namespace, queries.Account), legend: ofNamespace + " held"},
+					query{expr: sum(queries.Of(recordUsed, inFleet), queries.Namespace, queries.Account), legend: ofNamespace + " used"}),
 			}},
 		},
 	}

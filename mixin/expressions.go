@@ -82,7 +82,8 @@ var (
 	device  = []string{queries.Cluster, queries.Node, queries.Host, queries.Index, queries.MIGInstance, queries.Partition, queries.Device}
 
 	// A service is in a namespace or, on Slurm, in an account: the other is empty.
-	ofService = "{{" + queries.Namespace + "}}{{" + queries.Account + "}} {{" + queries.Service + "}}"
+	ofNamespace = "{{" + queries.Namespace + "}}{{" + queries.Account + "}}"
+	ofService   = ofNamespace + " {{" + queries.Service + "}}"
 	// A node has a name or is a host: the other is empty.
 	ofDevice = "{{" + queries.Node + "}}{{" + queries.Host + "}} GPU {{" + queries.Index + "}} {{" + queries.MIGInstance + "}}{{" + queries.Partition + "}}"
 )

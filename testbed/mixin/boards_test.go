@@ -182,7 +182,7 @@ func usageUnits(expr, name string, isRate bool) []string {
 var legendLabel = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
 
 // optional are labels that a device or service has or not: of the first two, one.
-var optional = map[string]bool{"k8s_node_name": true, "host_name": true, "gpu_mig_instance_id": true, "k8s_cluster_name": true, "gpu_partition_id": true, "note": true}
+var optional = map[string]bool{"k8s_node_name": true, "host_name": true, "gpu_mig_instance_id": true, "k8s_cluster_name": true, "gpu_partition_id": true, "note": true, "k8s_namespace_name": true, "service_namespace": true}
 
 // What every panel asks is answered, with the labels that its legend names, in
 // the unit of what it asks for.
@@ -221,6 +221,9 @@ func (w *world) check(t *testing.T, d dashboard, p panel, expr, legend, unit str
 	assert.NotZero(t, samples, "%s: %s: no data: %s", d.UID, p.Title, expr)
 	for _, l := range legendLabel.FindAllStringSubmatch(legend, -1) {
 		assert.True(t, seen[l[1]] || optional[l[1]], "%s: %s: the legend names %s, and no series has it: %s", d.UID, p.Title, l[1], expr)
+	}
+	if strings.Contains(legend, "service_namespace") {
+		assert.True(t, seen["service_namespace"] || seen["k8s_namespace_name"], "%s: %s: no namespace: %s", d.UID, p.Title, expr)
 	}
 	if strings.Contains(legend, "host_name") {
 		assert.True(t, seen["host_name"] || seen["k8s_node_name"], "%s: %s: no node: %s", d.UID, p.Title, expr)
