@@ -65,7 +65,7 @@ func (f *follower) needs() Need {
 	var all Need
 	for _, m := range f.members {
 		all.MaxPods = max(all.MaxPods, m.set.Need.MaxPods)
-		all.Scheduling = all.Scheduling || m.set.Need.Scheduling
+		all.Scheduling = all.Scheduling || m.set.Need.Scheduling || m.set.Need.Others
 		all.Others = all.Others || m.set.Need.Others
 		for _, label := range m.set.Need.QueueLabels {
 			if !slices.Contains(all.QueueLabels, label) {
@@ -211,15 +211,27 @@ func (f *follower) snapshot() *Snapshot {
 	}
 	for _, st := range f.pods {
 		st.Each(func(_ types.NamespacedName, p keptPod) {
-			if o := p.other; o != nil {
-				sum := out.Others[o.node]
-				out.Others[o.node] = Amount{sum.CPU + o.CPU, sum.Memory + o.Memory}
-			} else if pod := p.resolved(claims); pod != nil {
+			switch pod := p.resolved(claims); {
+			case pod != nil:
 				out.Pods = append(out.Pods, pod)
+			case f.others:
+				out.addOther(p)
 			}
 		})
 	}
 	return out
+}
+
+// addOther adds what a pod without accelerators asks for of its node.
+func (s *Snapshot) addOther(p keptPod) {
+	is := p.other
+	if is == nil {
+		if is = otherOf(p.pod); is == nil {
+			return
+		}
+	}
+	sum := s.Others[is.node]
+	s.Others[is.node] = Amount{sum.CPU + is.CPU, sum.Memory + is.Memory}
 }
 
 // asOf is the time at which all pods were last as the API has them.

@@ -43,7 +43,8 @@ type Need struct {
 	// Scheduling is whether pods have their Scheduling. Pods that have devices while
 	// they start alone, and those that reserve boards for others, are there too then.
 	Scheduling bool
-	// Others is whether a snapshot has what the other pods of nodes ask for.
+	// Others is whether a snapshot has what the other pods of nodes ask for. Pods have
+	// their Scheduling then too.
 	Others bool
 	// QueueLabels are labels of pods that name their queue, after those that are known.
 	QueueLabels []string

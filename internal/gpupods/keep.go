@@ -67,15 +67,24 @@ func (k *keeper) pod(obj any) (keptPod, bool) {
 		return keptPod{}, false
 	}
 	out := k.accelerated(p)
-	if out.pod == nil && k.others && p.Spec.NodeName != "" && !ended(p) {
+	if out.pod == nil && k.others && p.Spec.NodeName != "" && !ended(p.Status.Phase) {
 		out.other = &other{unique.Make(p.Spec.NodeName).Value(), amountOf(requested(p))}
 	}
 	return out, out.pod != nil || out.other != nil
 }
 
-// ended reports whether the pod asks for nothing any more.
-func ended(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+// ended reports whether a pod asks for nothing any more.
+func ended(phase corev1.PodPhase) bool {
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
+
+// otherOf is a pod that turned out to have claims to no accelerator; nil where it asks for
+// nothing of a node.
+func otherOf(p *Pod) *other {
+	if p.Scheduling == nil || p.Node == "" || ended(p.Phase) {
+		return nil
+	}
+	return &other{p.Node, p.Scheduling.Amount}
 }
 
 // accelerated is p where it asks for accelerators or claims.
@@ -241,6 +250,9 @@ func (k *keeper) claim(obj any) (keptClaim, bool) {
 // resolved is the pod with its claims; nil where it asks for no device.
 func (p keptPod) resolved(claims map[types.NamespacedName]keptClaim) *Pod {
 	pod := p.pod
+	if pod == nil {
+		return nil
+	}
 	if p.claiming != nil {
 		with := *pod
 		p.resolve(&with, claims)
