@@ -65,7 +65,7 @@ func (f *follower) needs() Need {
 	var all Need
 	for _, m := range f.members {
 		all.MaxPods = max(all.MaxPods, m.set.Need.MaxPods)
-		all.Scheduling = all.Scheduling || m.set.Need.Scheduling || m.set.Need.Others
+		all.Scheduling = all.Scheduling || m.set.Need.Scheduling
 		all.Others = all.Others || m.set.Need.Others
 		for _, label := range m.set.Need.QueueLabels {
 			if !slices.Contains(all.QueueLabels, label) {
@@ -99,26 +99,15 @@ func (f *follower) open(client *rest.Config) error {
 	}
 	need := f.needs()
 	f.others = need.Others
-	keep := keeper{resources: f.resources, scheduling: need.Scheduling, others: need.Others, queueLabels: need.QueueLabels}
-	if f.cfg.Keys.DRA.Enabled {
-		keep.drivers, keep.classes = setOf(f.cfg.Keys.DRA.Drivers), setOf(f.cfg.Keys.DRA.DeviceClasses)
-	}
+	keep := newKeeper(&f.cfg.Keys, f.resources, &need)
 	for _, ns := range namespaces {
-		f.followPods(ctx, &keep, need.MaxPods, core.Pods(ns))
+		f.followPods(ctx, keep, need.MaxPods, core.Pods(ns))
 		if f.cfg.Keys.DRA.Enabled {
-			f.followClaims(ctx, &keep, need.MaxPods, dra.ResourceClaims(ns))
+			f.followClaims(ctx, keep, need.MaxPods, dra.ResourceClaims(ns))
 		}
 	}
 	f.work.Go(func() { f.build(ctx) })
 	return nil
-}
-
-func setOf(names []string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, n := range names {
-		set[n] = true
-	}
-	return set
 }
 
 func (f *follower) followPods(ctx context.Context, keep *keeper, limit int, api corev1client.PodInterface) {
@@ -205,33 +194,11 @@ func (f *follower) snapshot() *Snapshot {
 	for _, st := range f.claims {
 		st.Each(func(n types.NamespacedName, c keptClaim) { claims[n] = c })
 	}
-	out := &Snapshot{}
-	if f.others {
-		out.Others = map[string]Amount{}
-	}
+	out := newSnapshot(f.others)
 	for _, st := range f.pods {
-		st.Each(func(_ types.NamespacedName, p keptPod) {
-			switch pod := p.resolved(claims); {
-			case pod != nil:
-				out.Pods = append(out.Pods, pod)
-			case f.others:
-				out.addOther(p)
-			}
-		})
+		st.Each(func(_ types.NamespacedName, p keptPod) { out.add(p, claims) })
 	}
 	return out
-}
-
-// addOther adds what a pod without accelerators asks for of its node.
-func (s *Snapshot) addOther(p keptPod) {
-	is := p.other
-	if is == nil {
-		if is = otherOf(p.pod); is == nil {
-			return
-		}
-	}
-	sum := s.Others[is.node]
-	s.Others[is.node] = Amount{sum.CPU + is.CPU, sum.Memory + is.Memory}
 }
 
 // asOf is the time at which all pods were last as the API has them.

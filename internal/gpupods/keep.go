@@ -26,6 +26,22 @@ type keeper struct {
 	queueLabels      []string
 }
 
+func newKeeper(keys *Keys, resources *resourcenames.Matcher, need *Need) *keeper {
+	k := &keeper{resources: resources, scheduling: need.Scheduling || need.Others, others: need.Others, queueLabels: need.QueueLabels}
+	if keys.DRA.Enabled {
+		k.drivers, k.classes = setOf(keys.DRA.Drivers), setOf(keys.DRA.DeviceClasses)
+	}
+	return k
+}
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}
+
 // keptPod is what is kept of a pod: one that asks for accelerators, or what another one
 // asks for of its node.
 type keptPod struct {

@@ -22,10 +22,12 @@ func ptr[T any](v T) *T { return &v }
 // t0 is when the containers of the tests started.
 var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-func newKeeper(t *testing.T) *keeper {
-	m, err := resourcenames.New(resourcenames.Default())
+func testKeeper(t *testing.T) *keeper {
+	keys := DefaultKeys()
+	keys.DRA.Drivers, keys.DRA.DeviceClasses = []string{"gpu.nvidia.com"}, []string{"gpu.nvidia.com", "mig.nvidia.com"}
+	m, err := resourcenames.New(keys.ResourceNames)
 	require.NoError(t, err)
-	return &keeper{resources: m, drivers: setOf([]string{"gpu.nvidia.com"}), classes: setOf([]string{"gpu.nvidia.com", "mig.nvidia.com"})}
+	return newKeeper(&keys, m, &Need{})
 }
 
 func quantities(of map[string]string) corev1.ResourceList {
@@ -173,7 +175,7 @@ func TestDevicesAskedFor(t *testing.T) {
 		}}, want: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := newKeeper(t).reported(tt.pod, tt.claims)
+			got, ok := testKeeper(t).reported(tt.pod, tt.claims)
 			require.Equal(t, tt.want > 0, ok)
 			require.Equal(t, tt.want, got.Devices)
 		})
@@ -188,7 +190,7 @@ func withInit(p *corev1.Pod, c corev1.Container, restart *corev1.ContainerRestar
 }
 
 func TestWithoutClaims(t *testing.T) {
-	k := newKeeper(t)
+	k := testKeeper(t)
 	k.drivers = nil
 	p := newPod(uses("main", corev1.ResourceClaim{Name: "gpu"}))
 	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: ptr("claim-1")}}
@@ -247,7 +249,7 @@ func TestWhatIsReportedOfAPod(t *testing.T) {
 			tt.pod(p)
 			want := base
 			tt.change(&want)
-			got, ok := newKeeper(t).reported(p, nil)
+			got, ok := testKeeper(t).reported(p, nil)
 			require.True(t, ok)
 			require.Equal(t, want, got)
 		})
@@ -258,9 +260,9 @@ func TestWhatIsReportedOfAPod(t *testing.T) {
 func TestReservationPods(t *testing.T) {
 	pod := newPod(gpus("reservation", "1"))
 	pod.Labels["runai-gpu-group"] = "g1"
-	_, ok := newKeeper(t).pod(pod)
+	_, ok := testKeeper(t).pod(pod)
 	require.True(t, ok, "another pod with this label is as any other")
 	pod.Namespace = "kai-resource-reservation"
-	_, ok = newKeeper(t).pod(pod)
+	_, ok = testKeeper(t).pod(pod)
 	require.False(t, ok)
 }

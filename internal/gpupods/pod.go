@@ -9,16 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Snapshot is what the Kubernetes API had at one moment. It is immutable, and so are its
-// pods.
-type Snapshot struct {
-	// Pods are those that ask for an accelerator, each namespace and name once, in no order.
-	Pods []*Pod
-	// Others is what the other pods of each node ask for, those that ended left out; nil
-	// unless a member needs it.
-	Others map[string]Amount
-}
-
 // Pod is a pod that asks for an accelerator.
 type Pod struct {
 	Namespace, Name, UID string

@@ -21,7 +21,7 @@ const (
 )
 
 func schedulingKeeper(t *testing.T) *keeper {
-	k := newKeeper(t)
+	k := testKeeper(t)
 	k.scheduling, k.others, k.queueLabels = true, true, []string{"team/queue"}
 	return k
 }
@@ -175,4 +175,25 @@ func TestMembersThatNeverStart(t *testing.T) {
 	require.Nil(t, none.Changed())
 	_, err := Join(Config{Keys: Keys{ResourceNames: []string{"gpu"}}}, Settings{})
 	require.ErrorContains(t, err, "is no resource name")
+}
+
+// What a watch would have can be had without one.
+func TestSnapshotOf(t *testing.T) {
+	keys := DefaultKeys()
+	p := newPod(uses("a", corev1.ResourceClaim{Name: "c"}))
+	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: ptr("c")}}
+	pods := []*corev1.Pod{p, named(newPod(requests("main", map[string]string{"cpu": "2"})), "shop", "web")}
+	claims := []*resourcev1.ResourceClaim{newClaim("c", result("r", nvDriver, false))}
+	got, err := SnapshotOf(&keys, &Need{Others: true}, pods, claims)
+	require.NoError(t, err)
+	require.Len(t, got.Pods, 1)
+	require.Equal(t, []Request{{Resource: nvDriver, Claim: "c", Count: 1, Allocated: true}}, got.Pods[0].Scheduling.Requests)
+	require.Equal(t, map[string]Amount{"node-1": {CPU: 2000}}, got.Others)
+
+	keys.DRA.Enabled = false
+	got, err = SnapshotOf(&keys, &Need{}, pods, claims)
+	require.NoError(t, err)
+	require.Equal(t, &Snapshot{}, got)
+	_, err = SnapshotOf(&Keys{ResourceNames: []string{"gpu"}}, &Need{}, nil, nil)
+	require.Error(t, err)
 }

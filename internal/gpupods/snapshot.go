@@ -1,0 +1,69 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpupods
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
+)
+
+// Snapshot is what the Kubernetes API had at one moment. It is immutable, and so are its
+// pods.
+type Snapshot struct {
+	// Pods are those that ask for an accelerator, each namespace and name once, in no order.
+	Pods []*Pod
+	// Others is what the other pods of each node ask for, those that ended left out; nil
+	// unless a member needs it.
+	Others map[string]Amount
+}
+
+// SnapshotOf is what a watch with these keys has where the API has these pods and claims.
+// The limit of need is not applied.
+func SnapshotOf(keys *Keys, need *Need, pods []*corev1.Pod, claims []*resourcev1.ResourceClaim) (*Snapshot, error) {
+	resources, err := resourcenames.New(keys.ResourceNames)
+	if err != nil {
+		return nil, err
+	}
+	k := newKeeper(keys, resources, need)
+	known := map[types.NamespacedName]keptClaim{}
+	if keys.DRA.Enabled {
+		for _, c := range claims {
+			if is, ok := k.claim(c); ok {
+				known[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = is
+			}
+		}
+	}
+	out := newSnapshot(need.Others)
+	for _, p := range pods {
+		if is, ok := k.pod(p); ok {
+			out.add(is, known)
+		}
+	}
+	return out, nil
+}
+
+func newSnapshot(others bool) *Snapshot {
+	if !others {
+		return &Snapshot{}
+	}
+	return &Snapshot{Others: map[string]Amount{}}
+}
+
+func (s *Snapshot) add(p keptPod, claims map[types.NamespacedName]keptClaim) {
+	if pod := p.resolved(claims); pod != nil {
+		s.Pods = append(s.Pods, pod)
+		return
+	}
+	is := p.other
+	if is == nil {
+		is = otherOf(p.pod)
+	}
+	if s.Others != nil && is != nil {
+		sum := s.Others[is.node]
+		s.Others[is.node] = Amount{sum.CPU + is.CPU, sum.Memory + is.Memory}
+	}
+}
