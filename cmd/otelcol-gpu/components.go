@@ -42,6 +42,7 @@ import (
 	gpuschedulingreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver"
 	intelgpureceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/intelgpureceiver"
 	nvmlreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/nvmlreceiver"
+	slurmallocationreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/slurmallocationreceiver"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	forwardconnector "go.opentelemetry.io/collector/connector/forwardconnector"
@@ -115,6 +116,7 @@ func components() (otelcol.Factories, error) {
 		intelgpureceiver.NewFactory(),
 		nvmlreceiver.NewFactory(),
 		gpuallocationreceiver.NewFactory(),
+		slurmallocationreceiver.NewFactory(),
 		gpuschedulingreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		prometheusreceiver.NewFactory(),
@@ -126,18 +128,19 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
-		dcgmreceiver.NewFactory().Type():          "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
-		amdgpureceiver.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
-		gaudireceiver.NewFactory().Type():         "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
-		intelgpureceiver.NewFactory().Type():      "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
-		nvmlreceiver.NewFactory().Type():          "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
-		gpuallocationreceiver.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
-		gpuschedulingreceiver.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
-		otlpreceiver.NewFactory().Type():          "go.opentelemetry.io/collector/receiver/otlpreceiver v0.159.0",
-		prometheusreceiver.NewFactory().Type():    "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.159.0",
-		hostmetricsreceiver.NewFactory().Type():   "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/hostmetricsreceiver v0.159.0",
-		kubeletstatsreceiver.NewFactory().Type():  "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kubeletstatsreceiver v0.159.0",
-		filelogreceiver.NewFactory().Type():       "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/filelogreceiver v0.159.0",
+		dcgmreceiver.NewFactory().Type():            "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		amdgpureceiver.NewFactory().Type():          "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		gaudireceiver.NewFactory().Type():           "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		intelgpureceiver.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		nvmlreceiver.NewFactory().Type():            "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		gpuallocationreceiver.NewFactory().Type():   "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		slurmallocationreceiver.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		gpuschedulingreceiver.NewFactory().Type():   "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		otlpreceiver.NewFactory().Type():            "go.opentelemetry.io/collector/receiver/otlpreceiver v0.159.0",
+		prometheusreceiver.NewFactory().Type():      "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.159.0",
+		hostmetricsreceiver.NewFactory().Type():     "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/hostmetricsreceiver v0.159.0",
+		kubeletstatsreceiver.NewFactory().Type():    "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kubeletstatsreceiver v0.159.0",
+		filelogreceiver.NewFactory().Type():         "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/filelogreceiver v0.159.0",
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
