@@ -112,8 +112,8 @@ func (w *writer) gone(rm pmetric.ResourceMetrics, p *podPoint) {
 }
 
 func (w *writer) pod(dp pmetric.NumberDataPoint, p *podPoint, st podState) pmetric.NumberDataPoint {
-	attrs := w.identify(dp, 2)
-	attrs.PutStr(names.K8sPodName, p.pod)
+	attrs := w.identify(dp, 3)
+	putUnit(attrs, p.pod)
 	attrs.PutStr(names.GPUPodState, podStateNames[st])
 	dp.SetTimestamp(w.at)
 	return dp
@@ -128,7 +128,11 @@ func (w *writer) identify(dp pmetric.NumberDataPoint, more int) pcommon.Map {
 }
 
 func putService(attrs pcommon.Map, key serviceKey) pcommon.Map {
-	attrs.EnsureCapacity(3)
+	attrs.EnsureCapacity(4)
+	if isJob(key.cluster) {
+		putJobService(attrs, key)
+		return attrs
+	}
 	if key.cluster != "" {
 		attrs.PutStr(names.K8sClusterName, key.cluster)
 	}

@@ -38,7 +38,7 @@ func (o *observer) exporter(src *source, m pmetric.Metric) {
 		if !young || dp.Timestamp() == 0 || !(points.Value(dp) > 0) {
 			continue
 		}
-		at := scrape{src.pod.cluster, t}
+		at := scrape{inKubernetes(src.pod.cluster), t}
 		nodes := o.frozen[at]
 		switch {
 		case slices.Contains(nodes, src.node):
@@ -56,7 +56,7 @@ func (f frozen) still(p *pod, h *held) bool {
 	if len(f) == 0 {
 		return false
 	}
-	for _, node := range f[scrape{p.key.cluster, h.samples[utilization].time}] {
+	for _, node := range f[scrape{inKubernetes(p.key.cluster), h.samples[utilization].time}] {
 		if node == h.node || node == "" || h.node == "" {
 			return true
 		}

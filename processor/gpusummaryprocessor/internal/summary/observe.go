@@ -38,6 +38,7 @@ type source struct {
 	device       string
 	container    string
 	node         string
+	isJob        bool // and no pod: see job
 
 	// What the points of this resource led to so far: a pod as a value of time
 	// seen left it, and the device of the last point.
@@ -46,9 +47,9 @@ type source struct {
 	held  *held
 }
 
-// sourceOf reads the identity; false if the resource belongs to no pod.
-func sourceOf(attrs pcommon.Map) (source, bool) {
-	var src source
+// sourceOf reads the identity; false if the resource belongs to no pod and no job.
+func sourceOf(attrs pcommon.Map) (src source, owned bool) {
+	var j job
 	for key, v := range attrs.All() {
 		switch key {
 		case names.K8sClusterName:
@@ -67,9 +68,20 @@ func sourceOf(attrs pcommon.Map) (source, bool) {
 			src.device = v.Str()
 		case names.K8sNodeName:
 			src.node = v.Str()
+		case names.SlurmClusterName:
+			j.cluster = v.Str()
+		case names.SlurmJobID:
+			j.id = v.Str()
+		case names.ServiceNamespace:
+			j.namespace = v.Str()
 		}
 	}
-	return src, src.pod.name != ""
+	if src.pod.name != "" || j.id == "" {
+		return src, src.pod.name != ""
+	}
+	src.pod, owned = src.unit(j)
+	src.isJob = owned
+	return src, owned
 }
 
 // observer takes one batch in.
@@ -86,7 +98,7 @@ func (s *Summary) Observe(md pmetric.Metrics, now time.Time) Tally {
 	for _, rm := range md.ResourceMetrics().All() {
 		src, owned := sourceOf(rm.Resource().Attributes())
 		if src.node != "" && s.cfg.Expected == Kubernetes {
-			s.nodes.add(src.pod.cluster, src.node, s.cfg.MaxPods)
+			s.nodes.add(inKubernetes(src.pod.cluster), src.node, s.cfg.MaxPods)
 		}
 		seen := s.cfg.Expected == Seen
 		if !owned && !seen && src.device != "" {
@@ -164,6 +176,8 @@ func (o *observer) timeOf(dp pmetric.NumberDataPoint, f field) (t int64, young b
 func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reason {
 	id := src.idOf(dp)
 	switch {
+	case f == share && nested(dp):
+		return accepted
 	case src.pod.namespace == "":
 		return noNamespace
 	case src.service == "":
@@ -188,7 +202,7 @@ func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reaso
 
 	p, why := o.podFor(src, t, math.IsNaN(v))
 	if why != accepted {
-		if d := o.devices[deviceKey{src.pod.cluster, id}]; why == late && d != nil && !math.IsNaN(v) {
+		if d := o.devices[deviceKey{inKubernetes(src.pod.cluster), id}]; why == late && d != nil && !math.IsNaN(v) {
 			d.newest = max(d.newest, t) // it was that pod's all the same
 		}
 		return why

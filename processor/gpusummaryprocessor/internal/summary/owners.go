@@ -112,14 +112,14 @@ func (o *observer) evidence(src *source, in *input, m pmetric.Metric) {
 	for _, dp := range dps.All() {
 		f, ok := in.fieldOf(dp.Attributes())
 		id := src.idOf(dp)
-		if !ok || id == "" || dp.Timestamp() == 0 {
+		if !ok || id == "" || dp.Timestamp() == 0 || f == share && nested(dp) {
 			continue
 		}
 		t, young := o.timeOf(dp, f)
 		if !young {
 			continue
 		}
-		if why := o.reported(src, f, deviceKey{src.pod.cluster, id}, t, dp); why != accepted {
+		if why := o.reported(src, f, deviceKey{inKubernetes(src.pod.cluster), id}, t, dp); why != accepted {
 			o.tally.refuse(why, 1, src.pod, m.Name())
 		}
 	}

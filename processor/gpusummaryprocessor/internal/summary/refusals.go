@@ -89,7 +89,7 @@ func (t *Tally) refuse(why Reason, n int, pod podKey, metric string) {
 		if t.Examples == nil {
 			t.Examples = new([NumReasons]Example)
 		}
-		t.Examples[why] = Example{pod.cluster, pod.namespace, pod.name, metric}
+		t.Examples[why] = Example{inKubernetes(pod.cluster), pod.namespace, readable(pod.name), metric}
 	}
 	t.Refused[why] += n
 }

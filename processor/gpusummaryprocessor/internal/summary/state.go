@@ -163,7 +163,7 @@ func (m *memory) heldBy(p *pod, id string) *held {
 	}
 	h := &held{id: id}
 	if m.cfg.Expected == Seen {
-		h.device = m.devices.device(deviceKey{p.key.cluster, id})
+		h.device = m.devices.device(deviceKey{inKubernetes(p.key.cluster), id})
 		h.device.owners++
 	}
 	p.devices = append(p.devices, h)
