@@ -5,16 +5,25 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/checkpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/logfile"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/audit/verify"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
 func newAudit() *command {
@@ -118,4 +127,207 @@ func newAuditFingerprint() *command {
 			return err
 		},
 	}
+}
+
+func newAuditVerify() *command {
+	var keyFiles, anchors []string
+	var output string
+	return &command{
+		name:  "verify",
+		args:  "FILE… [--public-key-file FILE] [--anchor COUNT:HEAD] [-o text|json]",
+		short: "checks an audit log and reports where it was changed",
+		long: "FILE is the file that is being written: the full ones beside it are checked with it.\n" +
+			"Full files can also be named themselves. Without a public key only the chain is\n" +
+			"checked, which may have been rewritten as a whole. Files that the collector set\n" +
+			"aside (…set-aside-….jsonl) are checked like any other.\n\n" +
+			"Exit code: 0 the log is clean, 1 it is not, 2 it could not be checked.",
+		flags: func(f *pflag.FlagSet) {
+			f.StringArrayVar(&keyFiles, "public-key-file", nil, "file with public keys of the checkpoints, one a line; may be repeated")
+			f.StringArrayVar(&anchors, "anchor", nil, "count and head of a checkpoint from the Collector's log, as in 1234:9f86…; may be repeated")
+			f.StringVarP(&output, "output", "o", "text", "text or json")
+		},
+		run: func(_ context.Context, s streams, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name the audit file")
+			}
+			if output != "text" && output != "json" {
+				return fmt.Errorf("-o %s is neither text nor json", output)
+			}
+			options, err := verifyOptions(keyFiles, anchors)
+			if err != nil {
+				return err
+			}
+			if isTerminal(s.err) {
+				options.Progress = func(lines uint64) { fmt.Fprintf(s.err, "\r\x1b[Kchecked: %d lines", lines) }
+			}
+			report, err := verifyFiles(options, args)
+			if options.Progress != nil {
+				fmt.Fprint(s.err, "\r\x1b[K")
+			}
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				enc := json.NewEncoder(s.out)
+				enc.SetIndent("", "  ")
+				err = enc.Encode(report)
+			} else {
+				_, err = io.WriteString(s.out, reportText(report))
+			}
+			if err != nil {
+				return err
+			}
+			if !report.Clean() {
+				return errFailed
+			}
+			return nil
+		},
+	}
+}
+
+var anchorForm = regexp.MustCompile(`^([1-9][0-9]*):([0-9a-f]{64})$`)
+
+func verifyOptions(keyFiles, anchors []string) (verify.Options, error) {
+	var o verify.Options
+	var keys strings.Builder
+	for _, path := range keyFiles {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return o, err
+		}
+		if _, err := checkpoint.ParsePublicKeys(string(text)); err != nil {
+			return o, fmt.Errorf("%s: %w", path, err)
+		}
+		keys.Write(append(text, '\n'))
+	}
+	var err error
+	if len(keyFiles) > 0 {
+		if o.PublicKeys, err = checkpoint.ParsePublicKeys(keys.String()); err != nil {
+			return o, err
+		}
+	}
+	for _, a := range anchors {
+		parts := anchorForm.FindStringSubmatch(a)
+		if parts == nil {
+			return o, fmt.Errorf("--anchor %q is not COUNT:HEAD, as in 1234:9f86… with 64 digits", a)
+		}
+		count, err := strconv.ParseUint(parts[1], 10, 64)
+		if err != nil {
+			return o, err
+		}
+		o.Anchors = append(o.Anchors, verify.Anchor{Count: count, Head: parts[2]})
+	}
+	return o, nil
+}
+
+var errRotating = errors.New("the log is rotated faster than it can be read: check a copy of its files, or raise max_bytes")
+
+// verifyTries is how often a log that was rotated meanwhile is checked again.
+const verifyTries = 5
+
+// verifyFiles checks the files that args name. A log that its writer rotates between
+// the listing of its files and their opening looks broken without being so: what
+// is not clean is checked again if the files are others by then. A log that is
+// rotated each time is no broken one: it is an error.
+func verifyFiles(options verify.Options, args []string) (*verify.Report, error) {
+	for try := 1; ; try++ {
+		before, err := list(args)
+		if err != nil {
+			return nil, err
+		}
+		report, err := verify.Files(options, before.paths...)
+		if err == nil && report.Clean() {
+			return report, nil
+		}
+		if after, listed := list(args); listed != nil || before.same(after) {
+			return report, err
+		}
+		if try == verifyTries {
+			return nil, errRotating
+		}
+	}
+}
+
+// listing is which files a log consists of.
+type listing struct {
+	paths []string
+	infos []os.FileInfo
+}
+
+func list(args []string) (listing, error) {
+	paths, err := expand(args)
+	if err != nil {
+		return listing{}, err
+	}
+	l := listing{paths: paths}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if errors.Is(err, os.ErrNotExist) {
+			info, err = nil, nil // gone meanwhile
+		}
+		if err != nil {
+			return listing{}, err
+		}
+		l.infos = append(l.infos, info)
+	}
+	return l, nil
+}
+
+func (l listing) same(other listing) bool {
+	return slices.Equal(l.paths, other.paths) && slices.EqualFunc(l.infos, other.infos, func(a, b os.FileInfo) bool {
+		return a == nil && b == nil || a != nil && b != nil && os.SameFile(a, b)
+	})
+}
+
+// expand adds to the file that is being written the full ones beside it.
+func expand(args []string) ([]string, error) {
+	var files []string
+	for _, arg := range args {
+		arg = filepath.Clean(arg)
+		all, err := logfile.Files(arg)
+		if err != nil {
+			return nil, err
+		}
+		if len(all) == 0 {
+			return nil, fmt.Errorf("%s: %w", arg, os.ErrNotExist)
+		}
+		files = append(files, all...)
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+// reportText is the report for people: facts first, the verdict last.
+func reportText(r *verify.Report) string {
+	var b strings.Builder
+	name := func(file string) string { return safetext.Strip(file, 1024) }
+	for _, f := range r.Facts {
+		fmt.Fprintf(&b, "note: %s:%d: line %d of the log: %s: %s\n", name(f.File), f.Line, f.Seq, f.Kind, f.Detail)
+	}
+	if f := r.Break; f != nil {
+		fmt.Fprintf(&b, "BROKEN: %s:%d: line %d of the log: %s: %s\n", name(f.File), f.Line, f.Seq, f.Kind, f.Detail)
+		fmt.Fprintf(&b, "Up to there: ")
+	} else {
+		b.WriteString("clean: ")
+	}
+	fmt.Fprintf(&b, "%d records in lines %d to %d, %d files; %d checkpoints", r.Records, r.FirstSeq, r.LastSeq, len(r.Files), r.Checkpoints)
+	if c := r.LastCheckpoint; c != nil {
+		fmt.Fprintf(&b, ", the last at line %d, %s, by %s (%s)", c.Seq, c.Time.Format(time.RFC3339), c.Origin, c.KeyID)
+	}
+	b.WriteString(".\n")
+	if r.LostRecords > 0 {
+		fmt.Fprintf(&b, "%d records are missing because the disk failed.\n", r.LostRecords)
+	}
+	if !r.SignaturesChecked {
+		b.WriteString("Signatures were not checked: no public key was given. A chain that was rewritten as a whole looks like this too.\n")
+	} else if r.Uncovered > 0 {
+		fmt.Fprintf(&b, "%d lines come after the last checkpoint: for them only the unsigned chain speaks.\n", r.Uncovered)
+	}
+	if r.Clean() && r.Closed {
+		b.WriteString("The log ends in good order: its last writer closed it. One that was cut at an earlier such end looks the same; an anchor shows that.\n")
+	}
+	if r.Head != "" {
+		fmt.Fprintf(&b, "Head: %d:%s\n", r.LastSeq, r.Head)
+	}
+	return b.String()
 }

@@ -27,6 +27,7 @@ func newRoot() *command {
 		short: "companion of otelcol-gpu",
 		subcommands: []*command{
 			newAudit(),
+			newCapacity(),
 			newCost(),
 			newDoctor(),
 			newEvents(),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/capacity"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
@@ -271,4 +272,40 @@ func (a *api) acknowledge(ctx context.Context, p *parameters) (any, error) {
 		return nil, fail(http.StatusBadGateway, consoleapi.UpstreamUnreachable, "The store did not keep the acknowledgement.", sentence(err.Error()))
 	}
 	return &consoleapi.AcknowledgeAnswer{Event: *event}, nil
+}
+
+const (
+	// maxRequestSize bounds the devices of a request, requestSize is what is asked about
+	// unless another size is wanted.
+	maxRequestSize = 1024
+	requestSize    = 8
+)
+
+var capacityParameters = []string{"size", "cluster", "resource", "model", "q", "show", "limit", "cursor"}
+
+// capacity answers what the scheduler has to give, where a request fits, and what waits.
+func (a *api) capacity(ctx context.Context, p *parameters) (any, error) {
+	limit, after := p.limit(a.config.MaxServicesPerRequest), p.cursor()
+	q := capacity.Query{
+		Size: requestSize, Cluster: p.given("cluster"), Resource: p.given("resource"), Model: p.given("model"), Node: strings.ToLower(p.text("q", maxName)),
+		Show: p.oneOf("show", capacity.Fitting, capacity.Fitting, capacity.Stranded, capacity.Free, capacity.All),
+	}
+	if p.has("size") {
+		q.Size = p.whole("size", maxRequestSize)
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	var out *consoleapi.CapacityAnswer
+	err := a.read(ctx, func() error {
+		all, freshness, err := a.reader.Capacity(ctx, &q)
+		if err != nil {
+			return err
+		}
+		page := pageOf(after, limit, all.Len(), all.Key)
+		out = all.Page(page.from, page.to)
+		out.Next, out.Freshness = page.next, freshness
+		return nil
+	})
+	return out, err
 }

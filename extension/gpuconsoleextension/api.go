@@ -86,6 +86,7 @@ func (a *api) endpoints() []endpoint {
 		{name: "nodes", parameters: []string{"limit", "cursor", "q", "cluster", "node", "device", "attention"}, answer: a.nodes},
 		{name: "range", parameters: with("window", "by"), answer: a.charts},
 		{name: "device_range", parameters: []string{"cluster", "node", "device", "window"}, answer: a.deviceCharts},
+		{name: "capacity", parameters: capacityParameters, answer: a.capacity},
 		{name: "cost", parameters: costParameters, answer: a.reports().answer},
 		{name: "events", parameters: with("limit", "cursor", "name", "min_severity", "q", "active"), answer: a.events},
 		{name: "acknowledge", answer: a.acknowledge, changes: true},

@@ -92,6 +92,15 @@ func (p *parameters) name(name string) string {
 	return s
 }
 
+// given is a parameter that selects by a name where it is there.
+func (p *parameters) given(name string) *string {
+	if !p.has(name) {
+		return nil
+	}
+	s := p.text(name, maxName)
+	return &s
+}
+
 // key names a service.
 func (p *parameters) key() fleet.Key {
 	return fleet.Key{Cluster: p.text("cluster", maxName), Namespace: p.name("namespace"), Service: p.name("service")}

@@ -20,14 +20,16 @@ var _ extensioncapabilities.ConfigSnapshotWatcher = (*console)(nil)
 // lacks is what is missing where a component of ours is configured and in no
 // pipeline.
 var lacks = map[string]string{
-	"dcgm":           "no dcgm-exporter is scraped",
-	"gpu_allocation": "the kubelet is not asked who owns which device",
-	"gpu_pod":        "devices have no owner, and the series of a former owner do not end",
-	"gpu_summary":    "services have no averages and no partial state",
-	"gpu_events":     "no event is raised",
-	"gpu_cost":       "time, cost and energy are not counted, and there are no reports of them",
-	"webhook":        "no endpoint gets an event",
-	"gpu_store":      "nothing of it is stored, and the console does not show it",
+	"dcgm":             "no dcgm-exporter is scraped",
+	"gpu_allocation":   "the kubelet is not asked who owns which device",
+	"gpu_scheduling":   "free, stranded and pending devices are not reported",
+	"slurm_allocation": "devices have no job as their owner",
+	"gpu_pod":          "devices have no owner, and the series of a former owner do not end",
+	"gpu_summary":      "services have no averages and no partial state",
+	"gpu_events":       "no event is raised",
+	"gpu_cost":         "time, cost and energy are not counted, and there are no reports of them",
+	"webhook":          "no endpoint gets an event",
+	"gpu_store":        "nothing of it is stored, and the console does not show it",
 }
 
 // instead are receivers that may stand in the place of dcgm: the machine has GPUs of

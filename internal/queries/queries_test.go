@@ -36,6 +36,8 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 		Tenant: names.GPUTenant, Currency: names.GPUCostCurrency, EnergyBasis: names.GPUEnergyBasis, CapacityState: names.GPUCapacityState,
 		CapacityType: names.GPUCapacityType, HostType: names.HostType, Region: names.CloudRegion, Budget: names.GPUBudgetName, BudgetKind: names.GPUBudgetKind,
 		BudgetPeriod: names.GPUBudgetPeriod, BudgetTimezone: names.GPUBudgetTimezone,
+		Resource: names.K8sResourceName, NodeDeviceState: names.GPUNodeDeviceState, StrandedReason: names.GPUStrandedReason, RequestSize: names.GPURequestSize,
+		Queue: names.GPUQueueName, PendingReason: names.GPUPendingReason,
 		EngineRank: names.InferenceEngineRank, FinishReason: names.InferenceFinish,
 	} {
 		label, err := namer.Build(attribute)
@@ -64,6 +66,9 @@ func everyQuery(s Selector) map[string]string {
 		"DeviceChart": DeviceChart(Power, s, how), "coarse DeviceChart": DeviceChart(Power, s, coarse), "DeviceChart by reason": DeviceChart(Throttle, And(s, HeldDown), coarse, Reason),
 		"TelemetryBefore": TelemetryBefore(time.Hour), "BoardStates": BoardStates(s, time.Minute), "Stragglers": Stragglers(s, time.Minute), "BoardReasons": BoardReasons(s, time.Minute),
 		"NodeStates": NodeStates(s, time.Minute), "BoardsWatched": BoardsWatched(s, time.Hour), "BoardsEver": BoardsEver(s, time.Hour), "BoardInputs": BoardInputs(s, time.Minute),
+		"CapacitySeen": CapacitySeen(s, time.Hour), "CapacityOfNodes": CapacityOfNodes(s, time.Minute), "CapacityStranded": CapacityStranded(s, time.Minute),
+		"CapacityFit": CapacityFit(s, time.Minute), "CapacityFragmentation": CapacityFragmentation(s, time.Minute),
+		"Waiting": Waiting(PendingPods, s, time.Minute), "WaitingFor": WaitingFor(s, time.Minute),
 		"CorrectedRise": CorrectedRise(s, time.Hour), "Remapped": Remapped(s), "RemappedRise": RemappedRise(s, time.Hour),
 	}
 	for _, over := range []time.Duration{InferenceWindow, ForChart} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/age"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/capacity"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/unstored"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
@@ -124,6 +125,22 @@ func (r *Reader) DeviceRange(ctx context.Context, where Where, w Window) (*conso
 	return answer(ctx, r, func(reading *reading) (*consoleapi.DeviceRangeAnswer, error) {
 		return readDeviceRange(ctx, reading, where, w)
 	})
+}
+
+// Capacity reads what the scheduler has to give and what waits for it, and how current that
+// is.
+func (r *Reader) Capacity(ctx context.Context, q *capacity.Query) (*capacity.Capacity, consoleapi.Freshness, error) {
+	var freshness consoleapi.Freshness
+	c, err := answer(ctx, r, func(reading *reading) (*capacity.Capacity, error) {
+		read := capacity.Ask(reading.Questions, reading.Judge, r.options.StaleAfter, r.options.Remembered, q)
+		if err := reading.Wait(); err != nil {
+			return nil, err
+		}
+		c := read()
+		freshness = reading.Freshness()
+		return c, nil
+	})
+	return c, freshness, err
 }
 
 // Unstored is what the store cannot keep, or could not a moment ago. It asks no

@@ -142,6 +142,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/capacity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the Kubernetes scheduler has to give, where a request fits, what is stranded and what waits.
+         * @description From `gpu_scheduling`. A request of n devices fits on a node with n free devices that are not stranded: CPU and memory
+         *     of the node suffice for them, and the node takes pods. Nodes are listed by the requests that fit, with
+         *     `show=stranded` by the stranded devices.
+         */
+        get: operations["getCapacity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/cost": {
         parameters: {
             query?: never;
@@ -262,6 +284,94 @@ export interface components {
             stale: boolean;
             /** @description Seconds. */
             stale_after: number;
+        };
+        CapacityAnswer: {
+            freshness: components["schemas"]["Freshness"];
+            /** @description Devices of the requests that `fits` and `nodes` are about. */
+            size: number;
+            /**
+             * @description `no_scheduling`: gpu_scheduling reports nothing.
+             * @enum {string|null}
+             */
+            reason: "no_scheduling" | null;
+            /** @description Clusters of which gpu_scheduling reported within `config.remembered`, and reports no more. */
+            silent: {
+                cluster: string | null;
+                /** Format: date-time */
+                last: string;
+            }[];
+            pools: components["schemas"]["CapacityPool"][];
+            /** @description Those that wait for longest first. */
+            waiting: components["schemas"]["WaitingPods"][];
+            /** @description Of all groups, also those that are not in `waiting`. */
+            waiting_total: number;
+            /** @description About resources of which as many devices are free as pods wait for. */
+            hints: {
+                cluster: string | null;
+                resource: string;
+                text: string;
+            }[];
+            nodes: components["schemas"]["CapacityNode"][];
+            /** @description false: gpu_scheduling reports no nodes (`nodes: false`). */
+            nodes_known: boolean;
+            total: number;
+            next: string | null;
+        };
+        /** @description The devices of a resource and model in a cluster. */
+        CapacityPool: {
+            cluster: string | null;
+            resource: string;
+            model: string | null;
+            allocatable: components["schemas"]["Count"];
+            requested: components["schemas"]["Count"];
+            free: components["schemas"]["Count"];
+            /** @description Free devices that no pod can get now. */
+            stranded: number | null;
+            /** @description By the first reason that applies, the greatest first. */
+            stranded_by: {
+                /** @description cordoned, not_ready, tainted, cpu or memory */
+                reason: string;
+                devices: number;
+            }[];
+            /** @description Requests of `size` that would find a place now. */
+            fits: number | null;
+            /** @description Nodes where one would. */
+            fit_nodes: number | null;
+            /** @description The sizes that gpu_scheduling reports. */
+            requests: {
+                size: number;
+                fits: components["schemas"]["Count"];
+                fragmentation: components["schemas"]["Ratio"];
+            }[];
+            /** @description Part of the free devices that requests as pods made them of late cannot use; null where none is free, or no pod asked. */
+            fragmentation: number | null;
+        };
+        /** @description Pods that wait for a node, of one namespace, queue, reason and resource. */
+        WaitingPods: {
+            cluster: string | null;
+            namespace: string;
+            queue: string | null;
+            /** @description gpu.pending.reason */
+            reason: string;
+            resource: string;
+            pods: components["schemas"]["Count"];
+            devices: components["schemas"]["Count"];
+            /** @description Seconds since the creation of the oldest pod of the namespace, queue and reason. */
+            oldest: number | null;
+        };
+        /** @description The devices of a resource on a node. */
+        CapacityNode: {
+            cluster: string | null;
+            node: string;
+            resource: string;
+            model: string | null;
+            allocatable: components["schemas"]["Count"];
+            requested: components["schemas"]["Count"];
+            free: components["schemas"]["Count"];
+            stranded: components["schemas"]["Count"];
+            fits: components["schemas"]["Count"];
+            /** @description false: it is cordoned; null: gpu_allocation does not report it. */
+            schedulable: boolean | null;
         };
         /** @description Times are seconds of a whole GPU, money is in `currency`, energy in joules, carbon dioxide in grams: exact decimals. */
         CostAnswer: {
@@ -1498,6 +1608,48 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            502: components["responses"]["Upstream"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["Failed"];
+        };
+    };
+    getCapacity: {
+        parameters: {
+            query?: {
+                /** @description Devices of a request. */
+                size?: number;
+                /** @description Only of this cluster; empty is that of telemetry that names none. */
+                cluster?: string;
+                /** @description Only of this resource, as nvidia.com/gpu. */
+                resource?: string;
+                /** @description Only devices of this model; empty: of none that is known. */
+                model?: string;
+                /** @description Only nodes with this text in their name; case does not matter. */
+                q?: string;
+                /** @description Which nodes are listed: those where a request fits, with stranded or free devices, or all. */
+                show?: "fit" | "stranded" | "free" | "all";
+                /** @description Items a page. More than `config.limits.max_services_per_request` is refused with 400; the default is 100, or that limit where it is lower. */
+                limit?: components["parameters"]["Limit"];
+                /** @description `next` of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Capacity, and one page of nodes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapacityAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
             502: components["responses"]["Upstream"];
             503: components["responses"]["Busy"];
             default: components["responses"]["Failed"];
