@@ -82,7 +82,7 @@ func JobOf(attrs pcommon.Map) Job {
 }
 
 // Put writes the attributes of o, and none for what is empty. The service of a job is not
-// written where there is a pod, whose service it would hide.
+// written where there is a pod, whose service it would hide, or a service already.
 func (o Owner) Put(attrs pcommon.Map) {
 	put(attrs, names.K8sNamespaceName, o.Namespace)
 	put(attrs, names.K8sPodName, o.Pod)
@@ -96,7 +96,7 @@ func (o Owner) Put(attrs pcommon.Map) {
 	put(attrs, names.SlurmJobUser, j.User)
 	put(attrs, names.SlurmJobAccount, j.Account)
 	put(attrs, names.SlurmPartition, j.Partition)
-	if o.Pod == "" {
+	if o.Pod == "" && points.Str(attrs, names.ServiceName) == "" {
 		put(attrs, names.ServiceNamespace, j.Namespace)
 		put(attrs, names.ServiceName, j.Service)
 	}
@@ -131,11 +131,17 @@ func (o Owner) Valid() bool {
 // Whole is the pod that o is a container of, without the container. A job is whole.
 func (o Owner) Whole() Owner { return Owner{Namespace: o.Namespace, Pod: o.Pod, Job: o.Job} }
 
-// SamePod reports whether o and p are of one pod, or of one job.
+// SamePod reports whether o and p are of one pod, or of one job that is in no pod.
 func (o Owner) SamePod(p Owner) bool {
-	if o.Namespace != p.Namespace || o.Pod != p.Pod {
-		return false
-	}
+	return o.Namespace == p.Namespace && o.Pod == p.Pod && (o.Pod != "" || o.sameJob(p))
+}
+
+// Is reports whether o and p are the same owner, whatever else is known of the job.
+func (o Owner) Is(p Owner) bool {
+	return o.Namespace == p.Namespace && o.Pod == p.Pod && o.Container == p.Container && o.sameJob(p)
+}
+
+func (o Owner) sameJob(p Owner) bool {
 	if o.Job == p.Job {
 		return true
 	}

@@ -63,7 +63,8 @@ func TestJobs(t *testing.T) {
 	other.Cluster = "hpc2"
 	a, b, c := OfJob(train), OfJob(undecided), OfJob(other)
 	require.NotEqual(t, a, b)
-	require.True(t, a.SamePod(b))
+	require.True(t, a.SamePod(b) && a.Is(b))
+	require.False(t, a.Is(c))
 	require.False(t, a.SamePod(c))
 	require.False(t, a.SamePod(Owner{}))
 	require.Equal(t, a, a.Whole())
@@ -85,6 +86,15 @@ func TestJobs(t *testing.T) {
 	attrs.PutStr(names.ServiceName, "slurmd")
 	require.Empty(t, Of(attrs).TheJob().Service)
 	require.Equal(t, "slurm/slurmd-0/slurmd job 4711", nested.String())
+	require.True(t, nested.SamePod(pod("slurm", "slurmd-0", "slurmd")), "with and without the job")
+	require.False(t, nested.Is(pod("slurm", "slurmd-0", "slurmd")))
+
+	// A service that is there stays.
+	attrs = pcommon.NewMap()
+	attrs.PutStr(names.ServiceName, "app")
+	a.Put(attrs)
+	require.Equal(t, "app", Of(attrs).TheJob().Service)
+	require.False(t, has(attrs, names.ServiceNamespace))
 }
 
 func has(attrs pcommon.Map, key string) bool {

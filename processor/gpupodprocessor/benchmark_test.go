@@ -36,7 +36,7 @@ func benchmark(b *testing.B, batch pmetric.Metrics) {
 	p, err := newProcessor(createDefaultConfig().(*Config),
 		processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
 	require.NoError(b, err)
-	p.pipeline = newPipeline(p.cfg, ownership.New(p.cfg.MaxAge, p.cfg.MaxDevices, p.cfg.PodDevices))
+	p.pipeline = newPipeline(p.cfg, newMemory(p.cfg))
 	now := time.Unix(10, 0)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -108,7 +108,7 @@ func BenchmarkAttribution(b *testing.B) {
 	p, err := newProcessor(createDefaultConfig().(*Config),
 		processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
 	require.NoError(b, err)
-	p.pipeline = newPipeline(p.cfg, ownership.New(p.cfg.MaxAge, p.cfg.MaxDevices, p.cfg.PodDevices))
+	p.pipeline = newPipeline(p.cfg, newMemory(p.cfg))
 	now := time.Unix(10, 0)
 	var lines []string
 	for d := range benchDevices {

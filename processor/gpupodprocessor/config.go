@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 )
 
@@ -20,6 +21,9 @@ type ExporterLabels string
 
 // ServiceName is the origin of service.name.
 type ServiceName string
+
+// SlurmIndexOrder is how Slurm counts the devices of a node.
+type SlurmIndexOrder string
 
 const (
 	// ExporterLabelsFallback uses the exporter's labels where gpu.allocation has no
@@ -34,6 +38,11 @@ const (
 	ServiceNameExporterLabels ServiceName = "exporter_labels"
 	// ServiceNameNone leaves service.name to another component: k8s_attributes.
 	ServiceNameNone ServiceName = "none"
+
+	// SlurmIndexPCI is the order of PCI addresses: AutoDetect=nvml in gres.conf.
+	SlurmIndexPCI SlurmIndexOrder = "pci"
+	// SlurmIndexMinor is the number in File=/dev/nvidia<N> in gres.conf.
+	SlurmIndexMinor SlurmIndexOrder = "minor"
 )
 
 const (
@@ -43,6 +52,8 @@ const (
 
 	// Younger than the shortest collection_interval nothing can be, and what is
 	// silent for longer is forgotten anyway.
+	maxClusterName = 256 // characters
+
 	minMaxAge, maxMaxAge = 3 * time.Second, 10 * time.Minute
 )
 
@@ -69,6 +80,12 @@ type Config struct {
 	// MaxDevices is how many devices are remembered, of gpu.allocation and of
 	// telemetry each. What goes beyond has the owner that the exporter names.
 	MaxDevices int `mapstructure:"max_devices"`
+	// SlurmIndexOrder is pci or minor: how Slurm counts the devices of which
+	// slurm_allocation knows the index alone. Empty: they are joined to no device by it.
+	SlurmIndexOrder SlurmIndexOrder `mapstructure:"slurm_index_order"`
+	// SlurmClusterName is the cluster of the jobs that the exporter's labels name: with it
+	// such a job owns a device that gpu.allocation does not cover.
+	SlurmClusterName string `mapstructure:"slurm_cluster_name"`
 }
 
 var _ component.Config = (*Config)(nil)
@@ -103,6 +120,20 @@ func (c *Config) Validate() error {
 	if c.PodDevices && c.OnlyEndSeries {
 		errs = append(errs, errors.New("pod_devices: with only_end_series no devices of pods are known: set it in the gpu_pod that attributes"))
 	}
+	switch c.SlurmIndexOrder {
+	case "", SlurmIndexPCI, SlurmIndexMinor:
+	default:
+		errs = append(errs, fmt.Errorf("slurm_index_order: %q is neither pci nor minor: leave it out where the order is not known", c.SlurmIndexOrder))
+	}
+	switch {
+	case safetext.Strip(c.SlurmClusterName, maxClusterName) != c.SlurmClusterName:
+		errs = append(errs, fmt.Errorf("slurm_cluster_name: %q: set it to ClusterName of slurm.conf, at most %d characters", c.SlurmClusterName, maxClusterName))
+	case c.SlurmClusterName != "" && c.ExporterLabels == ExporterLabelsIgnore:
+		errs = append(errs, fmt.Errorf("slurm_cluster_name: %q: with exporter_labels ignore the labels name no job: remove one of the two", c.SlurmClusterName))
+	}
+	if c.OnlyEndSeries && (c.SlurmClusterName != "" || c.SlurmIndexOrder != "") {
+		errs = append(errs, errors.New("slurm_cluster_name, slurm_index_order: with only_end_series nothing is attributed: set them in the gpu_pod that does"))
+	}
 	if c.MaxSeries <= 0 {
 		errs = append(errs, fmt.Errorf("max_series: %d: set it to 1 or more; %d serves 160 nodes of 8 GPUs",
 			c.MaxSeries, defaultMaxSeries))
@@ -122,5 +153,6 @@ func (c *Config) policy() identity.Policy {
 	return identity.Policy{
 		IgnoreLabels:      c.ExporterLabels == ExporterLabelsIgnore,
 		ServiceFromLabels: c.ServiceName == ServiceNameExporterLabels,
+		SlurmCluster:      c.SlurmClusterName,
 	}
 }

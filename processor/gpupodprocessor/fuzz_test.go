@@ -19,7 +19,6 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
-	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
 // FuzzLabels feeds any labels, on the resource and on two points: nothing
@@ -43,7 +42,7 @@ func FuzzLabels(f *testing.F) {
 		p, err := newProcessor(createDefaultConfig().(*Config),
 			processortest.NewNopSettings(metadata.Type), consumertest.NewNop())
 		require.NoError(t, err)
-		p.pipeline = newPipeline(p.cfg, ownership.New(p.cfg.MaxAge, p.cfg.MaxDevices, p.cfg.PodDevices))
+		p.pipeline = newPipeline(p.cfg, newMemory(p.cfg))
 		for at := range 2 {
 			md := pmetric.NewMetrics()
 			rm := md.ResourceMetrics().AppendEmpty()

@@ -95,7 +95,7 @@ func TestChangesHandsWhileTheExporterIsSilent(t *testing.T) {
 					}
 				}
 				require.Zero(t, b.p.pipeline.Handovers.Len())
-				require.Equal(t, b.p.pipeline.Allocations.Series(ownership.Node{Name: "n1"}), b.tracked(), "none is of a device")
+				require.Equal(t, b.p.pipeline.Allocations.Series(ownership.Reporter{Node: ownership.Node{Name: "n1"}}), b.tracked(), "none is of a device")
 			})
 		})
 	}
@@ -196,7 +196,7 @@ func TestAllocationSeriesEndWithTheNextSnapshot(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		feed(40, held, "- 0 gpu.sharing=time_slicing hw.id=GPU-a::1")
 		require.Equal(t, 0.5, store.sum("gpu.allocation"))
-		require.Equal(t, 2, b.p.pipeline.Allocations.Series(ownership.Node{Name: "n1"}))
+		require.Equal(t, 2, b.p.pipeline.Allocations.Series(ownership.Reporter{Node: ownership.Node{Name: "n1"}}))
 	})
 }
 

@@ -108,7 +108,7 @@ func spread(known interface{ Put(pcommon.Map) }, since pcommon.Timestamp, resour
 	}
 	for rec := range all {
 		switch {
-		case identity.NamedDevice(rec.attrs) != "", points.Str(rec.attrs, names.K8sPodName) != "":
+		case identity.NamedDevice(rec.attrs) != "", namesOwner(rec.attrs):
 		case rec.covered(since, now):
 			known.Put(rec.attrs)
 		default:
@@ -121,13 +121,17 @@ func spread(known interface{ Put(pcommon.Map) }, since pcommon.Timestamp, resour
 // ownerOf is who owns the device id that attrs name, nil if they name none or its owner
 // too, or if it has none.
 func (r *records) ownerOf(id string, attrs pcommon.Map, now time.Time) *ownership.Fact {
-	if id == "" || points.Str(attrs, names.K8sPodName) != "" {
+	if id == "" || namesOwner(attrs) {
 		return nil
 	}
 	if f := r.memory.Lookup(id, now); f.State == ownership.Owned {
 		return f
 	}
 	return nil
+}
+
+func namesOwner(attrs pcommon.Map) bool {
+	return points.Str(attrs, names.K8sPodName) != "" || points.Str(attrs, names.SlurmJobID) != ""
 }
 
 // devices are those of the pod that a resource names; nil without pod_devices, if it

@@ -30,7 +30,7 @@ func (s *sharedMemories) take(cfg *Config) *ownership.Memory {
 	defer s.mu.Unlock()
 	u := s.users[cfg]
 	if u == nil {
-		u = &memoryUsers{memory: ownership.New(cfg.MaxAge, cfg.MaxDevices, cfg.PodDevices)}
+		u = &memoryUsers{memory: newMemory(cfg)}
 		s.users[cfg] = u
 	}
 	u.count++
@@ -44,4 +44,10 @@ func (s *sharedMemories) release(cfg *Config) {
 	if u.count--; u.count == 0 {
 		delete(s.users, cfg)
 	}
+}
+
+func newMemory(cfg *Config) *ownership.Memory {
+	return ownership.New(ownership.Config{
+		MaxAge: cfg.MaxAge, MaxDevices: cfg.MaxDevices, PodDevices: cfg.PodDevices, SlurmIndex: ownership.IndexOrder(cfg.SlurmIndexOrder),
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/attribution"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
 
 var (
@@ -62,6 +63,9 @@ func (t *ownTelemetry) register(p *gpuPod) error {
 		t.builder.RegisterGpuPodDevicesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			_, devices := p.counts()
 			for s, n := range devices {
+				if identity.Source(s) == identity.SourceSlurm && !memory.Knows(ownership.Slurm) {
+					continue
+				}
 				o.Observe(int64(n), metric.WithAttributes(attribute.String("source", identity.Source(s).String())))
 			}
 			return nil

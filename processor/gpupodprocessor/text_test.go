@@ -62,7 +62,7 @@ func putAll(attrs pcommon.Map, pairs []string) {
 			attrs.PutEmptySlice(k).AppendEmpty().SetEmptyMap().PutStr("pod", v)
 			continue
 		}
-		if k == names.GPUAllocationResolved {
+		if k == names.GPUAllocationResolved || k == names.GPUAllocationNested {
 			attrs.PutBool(k, v == "true")
 			continue
 		}

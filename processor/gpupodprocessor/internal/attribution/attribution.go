@@ -206,7 +206,7 @@ func (p *Pipeline) processDevice(r *identity.Reading, rm pmetric.ResourceMetrics
 		// What ends here was sent under the identity that is there, if any: the
 		// owner of today has nothing to do with it.
 		who, from := r.Named, identity.SourceResource
-		if who.Pod == "" {
+		if !r.NamedAlready() {
 			who, from = r.ByLabels(p.Join.Policy)
 		}
 		r.Write(attrs, who, from, p.Join.Policy)
@@ -256,7 +256,7 @@ func (p *Pipeline) EndRenamed(md pmetric.Metrics, now time.Time) (c Result) {
 	}
 	for i := range n {
 		r, from := &p.readings[i], identity.SourceNone
-		if r.Named.Pod != "" {
+		if r.NamedAlready() {
 			from = identity.SourceResource
 		}
 		if r.Device.ID != "" {

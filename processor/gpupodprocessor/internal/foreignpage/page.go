@@ -84,7 +84,7 @@ func (p *page) read(rm pmetric.ResourceMetrics, by *identity.Join, now time.Time
 	node := ownership.NodeOf(rm.Resource().Attributes())
 	for i := range p.devices {
 		p.devices[i].decide(&p.target, by.Policy)
-		if !by.Memory.See(p.devices[i].describe(node), now) {
+		if !by.Memory.See(p.devices[i].describe(node, by.Policy), now) {
 			p.refused++
 		}
 	}
@@ -178,7 +178,7 @@ func (d *pageDevice) known(l identity.Labels) (int, bool) {
 func (d *pageDevice) decide(t *target, policy identity.Policy) {
 	for i := range d.claims {
 		c := &d.claims[i]
-		c.read(t, policy)
+		c.read(d.id, t, policy)
 		if !c.live {
 			continue
 		}
@@ -199,7 +199,11 @@ func (d *pageDevice) ask(by *identity.Join, node ownership.Node, now time.Time) 
 	f := by.Memory.Lookup(d.id, now)
 	switch from := identity.SourceOf(f); {
 	case from != identity.SourceNone:
-		d.owner, d.source, d.fact = f.Owner, from, f
+		if job := d.job(); from != identity.SourceFree || job.IsZero() || by.Memory.Checked(&ownership.Device{ID: d.id, Node: node}, job, now).IsZero() {
+			d.owner, d.source, d.fact = f.Owner, from, f
+		}
+	case !d.job().IsZero():
+		d.owner, d.source = by.Checked(&ownership.Device{ID: d.id, Node: node}, d.owner, now)
 	case d.source == identity.SourceNone && by.Memory.Unjoined(node, now):
 		d.source = identity.SourceUnresolved
 	}
@@ -224,12 +228,38 @@ func (d *pageDevice) ask(by *identity.Join, node ownership.Node, now time.Time) 
 	}
 }
 
+// job is the job that the labels name, if they name one and no pod.
+func (d *pageDevice) job() owner.Owner {
+	if d.source == identity.SourceLabels && d.owner.Pod == "" {
+		return d.owner
+	}
+	return owner.Owner{}
+}
+
+// labelledJob is the id of the one job that the live points name, "" where there is none.
+func (d *pageDevice) labelledJob() (id string) {
+	for i := range d.claims {
+		c := &d.claims[i]
+		switch job := c.labels.Job(d.id); {
+		case !c.live, job == "", job == id:
+		case id != "":
+			return ""
+		default:
+			id = job
+		}
+	}
+	return id
+}
+
 // describe is what the labels of the device have that an allocation may be
 // joined by.
-func (d *pageDevice) describe(node ownership.Node) *ownership.Device {
+func (d *pageDevice) describe(node ownership.Node, policy identity.Policy) *ownership.Device {
 	out := &ownership.Device{ID: d.id, Node: node, Parent: deviceid.Parent(d.id)}
 	if d.source == identity.SourceLabels {
 		out.Label = d.owner
+	}
+	if job := d.labelledJob(); job != "" && !policy.IgnoreLabels {
+		out.Label.Job = owner.OfJob(owner.Job{ID: job}).Job
 	}
 	if len(d.claims) == 0 {
 		return out
@@ -249,16 +279,16 @@ func (d *pageDevice) describe(node ownership.Node) *ownership.Device {
 	return out
 }
 
-func (c *claim) read(t *target, policy identity.Policy) {
+func (c *claim) read(id string, t *target, policy identity.Policy) {
 	if policy.IgnoreLabels || !c.labels.Renamed() && t.is(c.labels.Plain) {
 		return
 	}
-	c.owner, c.source = c.labels.Owner()
+	c.owner, c.source = c.labels.OwnerOn(id, policy)
 	if c.source != identity.SourceLabels {
 		return
 	}
 	c.uid = c.labels.PodUID()
-	if policy.ServiceFromLabels {
+	if policy.ServiceFromLabels && c.owner.Pod != "" {
 		c.service = identity.ServiceName(c.owner.Pod, c.attrs)
 	}
 }

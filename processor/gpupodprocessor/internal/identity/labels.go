@@ -20,6 +20,7 @@ type Labels struct {
 	Plain, Exported owner.Owner
 	uid, vgpu       string
 	exportedUID     string
+	job, amdJob     string
 	podLabels       bool // there are pod_label_*, so that points with and without them differ
 
 	// For points that another program scraped: which device they are about, and
@@ -65,12 +66,16 @@ func (l *Labels) read(key string, value pcommon.Value) bool {
 		l.podLabels = l.podLabels || strings.HasPrefix(key, names.ExporterPodLabel)
 	case exporterlabels.VGPU:
 		first(&l.vgpu, value)
+	case exporterlabels.HPCJob:
+		first(&l.job, value)
 	case exporterlabels.Other:
 		switch key {
 		case names.HwID:
 			first(&l.HwID, value)
 		case names.HwType:
 			first(&l.HwType, value)
+		case "job_id":
+			first(&l.amdJob, value)
 		case "service":
 			first(&l.Service, value)
 		}
@@ -113,6 +118,22 @@ func (l *Labels) Owner() (owner.Owner, Source) {
 		return owner.Owner{}, SourceShared
 	}
 	return h, SourceLabels
+}
+
+// maxJobDigits is how many digits the id of a job of Slurm has at most.
+const maxJobDigits = 10
+
+// Job is the id of the job that the exporter names on the device id; "" where it names none
+// that can be one of Slurm. AMD's exporter has a label of its own.
+func (l *Labels) Job(id string) string {
+	job := l.job
+	if job == "" && l.amdJob != "" && deviceid.MakeOf(id) == deviceid.MakeAMD {
+		job = l.amdJob
+	}
+	if len(job) > maxJobDigits || strings.Trim(job, "0123456789") != "" {
+		return ""
+	}
+	return job
 }
 
 func (l *Labels) PodUID() string {

@@ -23,6 +23,8 @@ import (
 type Policy struct {
 	IgnoreLabels      bool // they name no owner, and are taken off
 	ServiceFromLabels bool // service.name is computed from the pod labels among them
+	// SlurmCluster is slurm.cluster.name of the jobs that they name; "": they own nothing.
+	SlurmCluster string
 }
 
 // Join joins devices with gpu.allocation.
@@ -35,7 +37,7 @@ type Join struct {
 type Reading struct {
 	Labels Labels
 	Device ownership.Device // without the owner that the labels name
-	Named  owner.Owner      // in k8s.* already
+	Named  owner.Owner      // in k8s.* and slurm.* already
 	// The exporter's list of several owners; the zero Slice if absent. It is taken
 	// here because a key can be on a resource more than once, and with another type.
 	List  pcommon.Slice
@@ -49,6 +51,7 @@ type Reading struct {
 func (r *Reading) Read(attrs pcommon.Map) {
 	*r = Reading{}
 	d := &r.Device
+	job := false
 	for key, value := range attrs.All() {
 		switch value.Type() {
 		case pcommon.ValueTypeStr:
@@ -85,6 +88,8 @@ func (r *Reading) Read(attrs pcommon.Map) {
 				r.Named.Pod = value.Str()
 			case names.K8sContainerName:
 				r.Named.Container = value.Str()
+			case names.SlurmJobID:
+				job = true
 			default:
 				r.strip = r.Labels.read(key, value) || r.strip
 			}
@@ -108,7 +113,13 @@ func (r *Reading) Read(attrs pcommon.Map) {
 			r.strip = r.strip || Consumed(key)
 		}
 	}
+	if job {
+		r.Named.Job = owner.Of(attrs).Job
+	}
 }
+
+// NamedAlready reports whether the resource names the owner.
+func (r *Reading) NamedAlready() bool { return r.Named.Pod != "" || r.Named.IsJob() }
 
 // isList reports whether an attribute is an exporter's list of several owners, of any receiver.
 func isList(key string) bool { return key == names.ExporterHolders || key == names.DeviceHolders }
@@ -124,7 +135,18 @@ func (r *Reading) ByLabels(p Policy) (owner.Owner, Source) {
 	case r.Shared():
 		return owner.Owner{}, SourceShared
 	}
-	return r.Labels.Owner()
+	return r.Labels.OwnerOn(r.Device.ID, p)
+}
+
+// OwnerOn is the owner of the device id according to l: the pod, else the job.
+func (l *Labels) OwnerOn(id string, p Policy) (owner.Owner, Source) {
+	who, from := l.Owner()
+	if from == SourceNone && p.SlurmCluster != "" {
+		if job := l.Job(id); job != "" {
+			return owner.OfJob(owner.Job{Cluster: p.SlurmCluster, ID: job}), SourceLabels
+		}
+	}
+	return who, from
 }
 
 // NamesOwner reports whether the exporter's labels name an owner, or several.
@@ -139,32 +161,61 @@ func (j *Join) See(r *Reading, now time.Time) bool {
 	if labelled, from := r.ByLabels(j.Policy); from == SourceLabels {
 		r.Device.Label = labelled
 	}
+	if job := r.Labels.Job(r.Device.ID); job != "" && !j.Policy.IgnoreLabels && !r.Shared() {
+		r.Device.Label.Job = owner.OfJob(owner.Job{ID: job}).Job
+	}
 	return j.Memory.See(&r.Device, now)
 }
 
-// Identify returns who owns the device: the owner named in k8s.* already; else that of
-// gpu.allocation; else, where that cannot be joined to the device, the one that the
+// Identify returns who owns the device: the owner named in k8s.* or slurm.* already; else that
+// of gpu.allocation; else, where that cannot be joined to the device, the one that the
 // exporter's labels name, unless they name it on more devices than it was given.
 func (j *Join) Identify(r *Reading, now time.Time) (owner.Owner, Source, *ownership.Fact) {
-	if r.Named.Pod != "" {
+	if r.NamedAlready() {
 		return r.Named, SourceResource, nil
 	}
 	f := j.Memory.Lookup(r.Device.ID, now)
-	if from := SourceOf(f); from != SourceNone {
+	if from := SourceOf(f); from != SourceNone && (from != SourceFree || j.Policy.SlurmCluster == "") {
 		return f.Owner, from, f
 	}
 	who, from := r.ByLabels(j.Policy)
+	if who, from, ok := j.free(f, &r.Device, who, from, now); ok {
+		return who, from, f
+	}
 	switch {
 	case from == SourceNone && j.Memory.OfWhole(r.Device.ID, now):
 		from = SourceBoard
 	case from == SourceNone && j.Memory.Unjoined(r.Device.Node, now):
 		from = SourceUnresolved
 	case from == SourceLabels:
-		if who = j.Memory.Checked(&r.Device, who, now); who.IsZero() {
-			from = SourceUnresolved
-		}
+		who, from = j.Checked(&r.Device, who, now)
 	}
 	return who, from, f
+}
+
+// Checked is what remains of the owner that the labels of a device name.
+func (j *Join) Checked(d *ownership.Device, who owner.Owner, now time.Time) (owner.Owner, Source) {
+	job := who.IsJob()
+	who = j.Memory.Checked(d, who, now)
+	switch {
+	case !who.IsZero():
+		return who, SourceLabels
+	case job && !j.Memory.Unjoined(d.Node, now):
+		return who, SourceNone
+	}
+	return who, SourceUnresolved
+}
+
+// free is the owner of a device that the kubelet has not given away: the job that the exporter's
+// labels name, else none. It reports whether the device is such a one.
+func (j *Join) free(f *ownership.Fact, d *ownership.Device, labelled owner.Owner, from Source, now time.Time) (owner.Owner, Source, bool) {
+	switch {
+	case f.State != ownership.Free:
+		return owner.Owner{}, SourceNone, false
+	case from == SourceLabels && labelled.Pod == "" && !j.Memory.Checked(d, labelled, now).IsZero():
+		return labelled, SourceLabels, true
+	}
+	return owner.Owner{}, SourceFree, true
 }
 
 // Write turns the exporter's labels on the resource of a device into the
@@ -199,6 +250,12 @@ func (r *Reading) Write(attrs pcommon.Map, who owner.Owner, from Source, p Polic
 		who = owner.Owner{} // and so is he
 	}
 	Put(attrs, who, uid, service)
+}
+
+// OwnerKeys are the attributes that Put writes.
+var OwnerKeys = []string{
+	names.K8sNamespaceName, names.K8sPodName, names.K8sContainerName, names.K8sPodUID, names.ServiceName,
+	names.SlurmClusterName, names.SlurmJobID, names.SlurmJobUser, names.SlurmJobAccount, names.SlurmPartition, names.ServiceNamespace,
 }
 
 // Put writes the owner, the pod's uid and the service, as far as they are known.

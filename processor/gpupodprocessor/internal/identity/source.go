@@ -3,7 +3,10 @@
 
 package identity
 
-import "github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
+import (
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
+)
 
 // Source is where an owner is known from, or why it is unknown.
 type Source uint8
@@ -15,7 +18,7 @@ const (
 	SourceIncomplete                 // a pod without namespace, or the other way round
 	SourceShared                     // several containers use it: none of them owns it
 	SourceLabels                     // the exporter's labels
-	SourceResource                   // k8s.pod.name was on the resource already
+	SourceResource                   // k8s.pod.name or slurm.job.id was on the resource already
 	SourcePodResources               // gpu.allocation, from the kubelet
 	SourceDRA                        // gpu.allocation, from a ResourceClaim
 	SourceReplica                    // gpu.allocation: a part of a shared device
@@ -25,12 +28,13 @@ const (
 	SourceExpired                    // gpu.allocation is too old
 	SourceBoard                      // the board that it is part of is owned or free as a whole
 	SourceUnresolved                 // an allocation of its node is joined to no device
+	SourceSlurm                      // gpu.allocation, from Slurm
 	SourceCount
 )
 
 var sourceNames = [SourceCount]string{
 	"none", "incomplete", "shared", "exporter_labels", "resource", "pod_resources", "dra", "replica",
-	"free", "mig_parent", "contested", "expired", "board", "unresolved",
+	"free", "mig_parent", "contested", "expired", "board", "unresolved", names.SourceSlurmJobMap,
 }
 
 // String is the value of the attribute source.
@@ -39,7 +43,7 @@ func (s Source) String() string { return sourceNames[s] }
 // Owned reports whether the device has an owner.
 func (s Source) Owned() bool {
 	switch s {
-	case SourceLabels, SourceResource, SourcePodResources, SourceDRA, SourceReplica:
+	case SourceLabels, SourceResource, SourcePodResources, SourceDRA, SourceReplica, SourceSlurm:
 		return true
 	}
 	return false
@@ -63,8 +67,11 @@ func (s Source) Unattributed() bool {
 func SourceOf(f *ownership.Fact) Source {
 	switch f.State {
 	case ownership.Owned:
-		if f.DRA {
+		switch {
+		case f.DRA:
 			return SourceDRA
+		case f.Owner.Pod == "":
+			return SourceSlurm
 		}
 		return SourcePodResources
 	case ownership.Free:

@@ -43,6 +43,9 @@ type Allocation struct {
 	Owner owner.Owner // of the resource; none of a device that is free
 	ID    string      // hw.id; a stale marker without one: the node has no device
 	Stale bool        // it is a stale marker
+	// Source is gpu.attribution.source, and Manager what it stands for.
+	Source  string
+	Manager Manager
 	// Interval is the time between two snapshots, 0 where it is unknown.
 	Interval time.Duration
 
@@ -82,6 +85,8 @@ func allocationsOf(to []Allocation, rm pmetric.ResourceMetrics, sm pmetric.Scope
 			a.Node.Name = points.Str(p.Attributes(), names.K8sNodeName)
 		}
 		a.ID, a.Stale, a.Point = points.Str(p.Attributes(), names.HwID), p.Flags().NoRecordedValue(), p
+		a.Source = points.Str(p.Attributes(), names.GPUAttributionSource)
+		a.Manager = managerOf(a.Source)
 		to = append(to, a)
 	}
 	return to
@@ -95,6 +100,18 @@ func interval(m pmetric.Metric) time.Duration {
 		return 0
 	}
 	return time.Duration(min(v.Double(), MaxSilence.Seconds()) * float64(time.Second))
+}
+
+// Reporter is what the point is from.
+func (a *Allocation) Reporter() Reporter { return Reporter{a.Node, a.Manager} }
+
+// nested reports whether the job has the device within a pod.
+func (a *Allocation) nested() bool {
+	if a.Manager != Slurm {
+		return false
+	}
+	v, ok := a.Point.Attributes().Get(names.GPUAllocationNested)
+	return ok && v.Type() == pcommon.ValueTypeBool && v.Bool()
 }
 
 // Whole reports whether the point gives the device to one owner whole, or to none.

@@ -46,7 +46,7 @@ func TestJoinsByMinor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := New(maxAge, 100, false)
+			k := New(Config{MaxAge: maxAge, MaxDevices: 100})
 			md := pmetric.NewMetrics()
 			point(md, 1, pod("a"), 1, names.HwID, "n1/"+tt.held)
 			k.Learn(Allocations(nil, md.ResourceMetrics()), now)
@@ -65,7 +65,7 @@ func TestJoinsByMinor(t *testing.T) {
 // from the other, and a source that has ended is forgotten.
 func TestTwoSourcesOfOneDevice(t *testing.T) {
 	now := time.Unix(100, 0)
-	k := New(maxAge, 100, false)
+	k := New(Config{MaxAge: maxAge, MaxDevices: 100})
 	exporter := Device{ID: "GPU-a", Node: n1, Index: "0", Label: pod("a")}
 	driver := Device{ID: "GPU-a", Node: n1, Minor: "3", MIGUUID: "MIG-1"}
 	both := exporter

@@ -166,7 +166,7 @@ func decideWhole(parts []claim) *Fact {
 func (f *Fact) date(before *Fact, t pcommon.Timestamp) {
 	if f.State == Owned {
 		f.Since = t
-		if before != nil && before.State == Owned && before.Owner == f.Owner {
+		if before != nil && before.State == Owned && before.Owner.Is(f.Owner) {
 			f.Since = min(t, before.Since)
 		}
 	}

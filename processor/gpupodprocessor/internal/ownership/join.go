@@ -6,6 +6,7 @@ package ownership
 import (
 	"cmp"
 	"time"
+	"unique"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
@@ -14,10 +15,12 @@ import (
 // joiner finds the device that an unresolved allocation of one node means among
 // the devices of telemetry. Where several may be meant, none is.
 type joiner struct {
-	all  *sightings
-	node *node
-	now  time.Time
-	seen []*sighting // on the node, or on an unknown one
+	all   *sightings
+	node  *node
+	now   time.Time
+	order IndexOrder
+	alone bool        // its manager has no other node
+	seen  []*sighting // on the node, or on an unknown one
 	// How many unresolved allocations have this profile on this GPU.
 	profiles map[[2]string]int
 	// The pods that the exporter names on a device that its node's kubelet,
@@ -25,8 +28,9 @@ type joiner struct {
 	misplaced map[owner.Owner]bool
 }
 
-func newJoiner(seen *sightings, n *node, now time.Time) *joiner {
-	j := &joiner{all: seen, node: n, now: now}
+func newJoiner(m *Memory, n *node, now time.Time) *joiner {
+	seen := &m.seen
+	j := &joiner{all: seen, node: n, now: now, order: m.SlurmIndex, alone: m.only[n.key.Manager].Load() == n}
 	for _, t := range n.listed {
 		if t.resolved {
 			continue
@@ -38,7 +42,7 @@ func newJoiner(seen *sightings, n *node, now time.Time) *joiner {
 	}
 	add := func(of map[string]*sighting) {
 		for _, s := range of {
-			if s.Node.Name == "" || s.Node.may(n.key) {
+			if s.Node.Name == "" || s.Node.may(n.key.Node) {
 				j.seen = append(j.seen, s)
 			}
 		}
@@ -69,7 +73,7 @@ func (j *joiner) misplace() {
 			continue
 		}
 		if t := given[place{s.Index, s.Instance}]; t != nil && t.contradicts(s.Label) {
-			j.misplaced[s.Label.Whole()] = true
+			j.misplaced[owner.Owner{Namespace: s.Label.Namespace, Pod: s.Label.Pod}] = true
 		}
 	}
 }
@@ -85,6 +89,11 @@ func (j *joiner) join(t *listed) string {
 		s := j.one(func(s *sighting) bool { return s.Profile == t.profile && parentOf(s) == t.parent })
 		// An instance with an id of its own is another one.
 		if s != nil && s.MIGUUID == "" || s != nil && t.MIGUUID == "" {
+			return s.ID
+		}
+	}
+	if t.Slurm != "" {
+		if s := j.bySlurmIndex(t.Slurm); s != nil {
 			return s.ID
 		}
 	}
@@ -187,12 +196,14 @@ func (j *joiner) doubted(v *view) map[owner.Owner]bool {
 	}
 	named := map[owner.Owner]int{}
 	for _, s := range j.seen {
+		label := s.Label
+		label.Job = unique.Handle[owner.Job]{}
 		if s.Label.Pod == "" || s.Node.Name == "" || boards[s.ID] || v.facts[s.ID] != nil || deviceid.MakeOf(s.ID) != deviceid.MakeAMD || !j.all.fresh(&s.last, j.now) {
 			continue
 		}
-		named[s.Label.Whole()]++
-		if s.Label.Container != "" {
-			named[s.Label]++
+		named[label.Whole()]++
+		if label.Container != "" {
+			named[label]++
 		}
 	}
 	out := map[owner.Owner]bool{}

@@ -5,6 +5,7 @@ package ownership
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -31,30 +32,22 @@ func (m *Memory) Lookup(id string, now time.Time) *Fact {
 }
 
 func (m *Memory) device(id string, now time.Time) *Fact {
-	found, stale := unknown, false
+	var by [managers]answer
+	nested := false
 	for _, n := range m.holding.get(id) {
 		v := n.view.Load()
-		f := v.fact(id, now)
-		switch {
-		case f == nil:
-		case v.expired(now):
-			stale = true
-		case found == unknown:
-			found = f
-		case !found.agrees(f):
-			// Two nodes list one device, as after a machine got a new name.
-			found = contested
-		}
+		by[n.key.Manager].add(v.fact(id, now), v.expired(now))
+		nested = nested || v.nested
 	}
-	if found != unknown && found.State != Free {
+	found := both(by[Kubelet].fact(), by[Slurm].fact(), nested)
+	switch found.State {
+	case Unknown, Free, Expired:
+	default:
 		return found
 	}
 	// The tiles of a GPU of Intel are given with it.
 	if s := m.seen.get(id); s != nil && m.seen.fresh(&s.lastChild, now) && deviceid.MakeOf(id) != deviceid.MakeIntelGPU {
 		return migParent
-	}
-	if found == unknown && stale {
-		return expired
 	}
 	return found
 }
@@ -86,15 +79,16 @@ func (m *Memory) DevicesOf(p *Pod, now time.Time) *Devices {
 	return d
 }
 
-// nodeOf is the node that a resource names, and whether no other one is known: then the
-// resource need not name it.
+// nodeOf is the node that a resource names, or the only one that is known; alone is whether
+// nothing else reports devices.
 func (m *Memory) nodeOf(named Node) (n *node, alone bool) {
-	if n := m.only.Load(); n != nil {
+	if n := m.only[Kubelet].Load(); n != nil {
+		alone = m.known[Slurm].Load() == 0
 		named.Name = cmp.Or(named.Name, n.key.Name)
-		if !named.may(n.key) {
-			return nil, true
+		if !named.may(n.key.Node) {
+			return nil, alone
 		}
-		return n, true
+		return n, alone
 	}
 	return m.nodes.get(named.id()), false
 }
@@ -102,12 +96,29 @@ func (m *Memory) nodeOf(named Node) (n *node, alone bool) {
 // Unjoined reports whether the node has allocations that are joined to no
 // device: a device of it without owner may be one of them.
 func (m *Memory) Unjoined(node Node, now time.Time) bool {
-	n := m.nodes.get(node.id())
-	if n == nil {
-		return false
+	for by := range managers {
+		if n := m.reporter(node, by); n != nil {
+			if v := n.view.Load(); v.unjoined && !v.expired(now) {
+				return true
+			}
+		}
 	}
-	v := n.view.Load()
-	return v.unjoined && !v.expired(now)
+	return false
+}
+
+// Knows reports whether a manager reports devices of any node.
+func (m *Memory) Knows(by Manager) bool { return m.known[by].Load() > 0 }
+
+// reporter is the manager of a node, nil where it is not known. Telemetry of a machine by
+// itself does not name its node.
+func (m *Memory) reporter(node Node, by Manager) *node {
+	if m.known[by].Load() == 0 {
+		return nil
+	}
+	if n := m.only[by].Load(); by == Slurm && node.Name == "" && n != nil {
+		return n
+	}
+	return m.nodes.get(Reporter{node, by}.id())
 }
 
 // OfWhole reports whether a device is a tile of a GPU of Intel, which device plugins give as a
@@ -124,10 +135,17 @@ func (m *Memory) OfWhole(id string, now time.Time) bool {
 	return false
 }
 
-// Checked is what remains of the owner that the exporter's labels name on a device of AMD,
-// after a comparison with how many devices of the node the kubelet has given to its
-// containers: the owner, its pod alone, or none.
+// Checked is what remains of the owner that the exporter's labels name. On a device of AMD it
+// is compared with how many devices of the node the kubelet has given to its containers: the
+// owner, its pod alone, or none. A job is none where Slurm reports the node's jobs, since the
+// label of one that ended may remain.
 func (m *Memory) Checked(d *Device, label owner.Owner, now time.Time) owner.Owner {
+	if label.IsJob() {
+		if n := m.reporter(d.Node, Slurm); n != nil && !n.view.Load().expired(now) {
+			return owner.Owner{}
+		}
+		return label
+	}
 	n := m.nodes.get(d.Node.id())
 	if n == nil {
 		return label
@@ -158,7 +176,7 @@ func (m *Memory) Resolve(all []Allocation) (former map[string]bool) {
 		if !ok || resolved.Type() != pcommon.ValueTypeBool || resolved.Bool() {
 			continue
 		}
-		if id, joined := m.resolve(a.Node, a.ID); joined {
+		if id, joined := m.resolve(a.Reporter(), a.ID); joined {
 			if former == nil {
 				former = map[string]bool{}
 			}
@@ -171,9 +189,9 @@ func (m *Memory) Resolve(all []Allocation) (former map[string]bool) {
 	return former
 }
 
-// resolve is the hw.id of a device that the kubelet could not name, replica included,
+// resolve is the hw.id of a device that its manager could not name, replica included,
 // if it is joined to one.
-func (m *Memory) resolve(node Node, hwID string) (string, bool) {
+func (m *Memory) resolve(node Reporter, hwID string) (string, bool) {
 	n := m.nodes.get(node.id())
 	if n == nil {
 		return "", false
@@ -195,10 +213,10 @@ func (m *Memory) Age(now time.Time) (age time.Duration, known bool) {
 	return age, known
 }
 
-// Devices calls f with the hw.id of every device in the newest snapshot of the node,
-// and of those that only the one before has: they are gone, unless a further part of
-// the newest has them.
-func (m *Memory) Devices(key Node, f func(id string, gone bool)) {
+// Devices calls f with the hw.id of every device in the newest snapshot of a manager, and of
+// those that only the one before has: they are gone, unless a further part of the newest has
+// them, or the node's other manager.
+func (m *Memory) Devices(key Reporter, f func(id string, gone bool)) {
 	n := m.nodes.get(key.id())
 	if n == nil {
 		return
@@ -214,6 +232,13 @@ func (m *Memory) Devices(key Node, f func(id string, gone bool)) {
 		each(id, fact, false)
 	}
 	for id, fact := range v.previous {
-		each(id, fact, v.facts[id] == nil)
+		each(id, fact, v.facts[id] == nil && !m.otherManager(id, n))
 	}
+}
+
+// otherManager reports whether the newest snapshot of another manager than that of n has the device.
+func (m *Memory) otherManager(id string, n *node) bool {
+	return slices.ContainsFunc(m.holding.get(id), func(o *node) bool {
+		return o.key.Manager != n.key.Manager && o.view.Load().facts[id] != nil
+	})
 }

@@ -20,42 +20,47 @@ import (
 
 const sweepInterval = time.Minute
 
+// Config of a Memory.
+type Config struct {
+	MaxAge     time.Duration // for how long a snapshot counts, or longer as Newest has it
+	MaxDevices int           // that are remembered, of allocations and of telemetry each
+	PodDevices bool          // DevicesOf knows the devices of a pod
+	SlurmIndex IndexOrder
+}
+
 // Memory is who owns which device, of all nodes that were seen. All of its methods
 // may be called concurrently.
 type Memory struct {
-	maxAge     time.Duration
-	maxDevices int
-	podDevices bool
+	Config
 
 	nodes   index[*node]
-	only    atomic.Pointer[node] // the node, while there is only one
-	holding byDevice             // the nodes that know a device
+	only    [managers]atomic.Pointer[node] // the node of a manager, while there is only one
+	known   [managers]atomic.Int32         // nodes of a manager
+	holding byDevice                       // the nodes that know a device
 	seen    sightings
 
 	mu         sync.Mutex         // of the writers
 	devices    int                // in snapshots of gpu.allocation
-	known      int                // nodes
 	unresolved map[*node]struct{} // nodes with devices that the kubelet could not name
 	swept      time.Time
 }
 
-// New is an empty Memory in which a snapshot counts for maxAge, or longer as Newest has
-// it, and which remembers at most maxDevices devices, of allocations and of telemetry
-// each. DevicesOf knows the devices of a pod only with podDevices.
-func New(maxAge time.Duration, maxDevices int, podDevices bool) *Memory {
+// New is an empty Memory.
+func New(cfg Config) *Memory {
 	return &Memory{
-		maxAge: maxAge, maxDevices: maxDevices, podDevices: podDevices,
-		seen:       sightings{maxAge: maxAge, limit: maxDevices, byNode: map[string]map[string]*sighting{}},
+		Config:     cfg,
+		seen:       sightings{maxAge: cfg.MaxAge, limit: cfg.MaxDevices, byNode: map[string]map[string]*sighting{}},
 		unresolved: map[*node]struct{}{},
 	}
 }
 
-// node is the newest snapshot of one node. All but view is only touched under the
+// node is the newest snapshot of one manager of a node. All but view is only touched under the
 // lock of the Memory.
 type node struct {
-	key Node
+	key Reporter
 	Newest
 	listed map[string]*listed
+	nested bool // Slurm's daemon runs in a pod
 	cut    bool // listed lacks what was beyond a limit
 	dirty  bool // view is older than listed
 	view   atomic.Pointer[view]
@@ -64,7 +69,8 @@ type node struct {
 // view is what counts of one node. It is immutable.
 type view struct {
 	arrived  time.Time
-	fresh    time.Duration     // since arrived
+	fresh    time.Duration // since arrived
+	nested   bool
 	facts    map[string]*Fact  // by hw.id, and by MIG UUID
 	previous map[string]*Fact  // of the snapshot before
 	joined   map[string]string // unresolved device -> hw.id
@@ -101,7 +107,7 @@ type Learned struct {
 
 // Snapshot is the newest one of a node.
 type Snapshot struct {
-	Node Node
+	Reporter
 	Newest
 	Fresh time.Duration // since it arrived, for how long it counts
 }
@@ -121,7 +127,7 @@ func (m *Memory) Learn(all []Allocation, now time.Time) (l Learned) {
 		}
 	}
 	for _, n := range changed {
-		l.Nodes = append(l.Nodes, Snapshot{n.key, n.Newest, n.Fresh(m.maxAge)})
+		l.Nodes = append(l.Nodes, Snapshot{n.key, n.Newest, n.Fresh(m.MaxAge)})
 		m.publish(n, now)
 	}
 	return l
@@ -130,10 +136,10 @@ func (m *Memory) Learn(all []Allocation, now time.Time) (l Learned) {
 // learn takes in one point, and returns its node if the point is of the newest
 // snapshot.
 func (m *Memory) learn(a *Allocation, now time.Time, l *Learned) *node {
-	if 3*a.Interval > m.maxAge {
+	if 3*a.Interval > m.MaxAge {
 		l.Slow = max(l.Slow, a.Interval)
 	}
-	n := m.nodes.get(a.Node.id())
+	n := m.nodes.get(a.Reporter().id())
 	if a.Stale {
 		if n != nil && a.ID == "" && m.turn(n, a, now) {
 			return n // it has no device left
@@ -146,11 +152,11 @@ func (m *Memory) learn(a *Allocation, now time.Time, l *Learned) *node {
 		return nil
 	}
 	if n == nil {
-		if m.devices >= m.maxDevices {
+		if m.devices >= m.MaxDevices {
 			l.Limited++
 			return nil
 		}
-		n = m.addNode(a.Node)
+		n = m.addNode(a.Reporter())
 	}
 	if !m.turn(n, a, now) {
 		l.Late++
@@ -164,23 +170,23 @@ func (m *Memory) learn(a *Allocation, now time.Time, l *Learned) *node {
 	return n
 }
 
-func (m *Memory) addNode(key Node) *node {
+func (m *Memory) addNode(key Reporter) *node {
 	n := &node{key: key.clone(), listed: map[string]*listed{}}
 	n.view.Store(&view{})
 	m.nodes.update([]string{n.key.id()}, func(string, *node) (*node, bool) { return n, true })
-	if m.known++; m.known == 1 {
-		m.only.Store(n)
+	if m.known[key.Manager].Add(1) == 1 {
+		m.only[key.Manager].Store(n)
 	} else {
-		m.only.Store(nil)
+		m.only[key.Manager].Store(nil)
 	}
 	return n
 }
 
 // turn makes the snapshot of the point the newest one of n, and reports whether it is.
 func (m *Memory) turn(n *node, a *Allocation, now time.Time) bool {
-	fresh := n.Fresh(m.maxAge)
+	fresh := n.Fresh(m.MaxAge)
 	before := n.Newest
-	ok, turned := n.Turn(a.Point.Timestamp(), now, m.maxAge)
+	ok, turned := n.Turn(a.Point.Timestamp(), now, m.MaxAge)
 	if !turned {
 		return ok
 	}
@@ -189,14 +195,14 @@ func (m *Memory) turn(n *node, a *Allocation, now time.Time) bool {
 	if now.Sub(before.Arrived) <= fresh {
 		newest := v
 		if n.dirty {
-			newest = n.build(newJoiner(&m.seen, n, now), before, fresh, m.podDevices)
+			newest = n.build(newJoiner(m, n, now), before, fresh, m.PodDevices)
 		}
 		next.previous, next.previousPods = newest.facts, newest.pods
 		next.at, next.pods = newest.at, newest.pods // until it is published
 	}
 	m.devices -= len(n.listed)
 	old := maps.Clone(v.previous)
-	n.listed, n.cut = map[string]*listed{}, false
+	n.listed, n.cut, n.nested = map[string]*listed{}, false, false
 	n.view.Store(next)
 	m.holding.replace(n, next.previous, v.facts, old)
 	return true
@@ -204,10 +210,11 @@ func (m *Memory) turn(n *node, a *Allocation, now time.Time) bool {
 
 // list adds one point to the newest snapshot of n, if there is room.
 func (m *Memory) list(n *node, a *Allocation) bool {
-	hint, resolved := hintOf(n.key, a)
+	n.nested = n.nested || a.nested()
+	hint, resolved := hintOf(n.key.Node, a)
 	device := n.listed[hint.Device]
 	if device == nil {
-		if m.devices >= m.maxDevices {
+		if m.devices >= m.MaxDevices {
 			return false
 		}
 		device = newListed(hint, resolved, a.Point.Attributes())
@@ -221,7 +228,7 @@ func (m *Memory) list(n *node, a *Allocation) bool {
 func (m *Memory) publish(n *node, now time.Time) {
 	n.dirty = false
 	old := n.view.Load()
-	v := n.build(newJoiner(&m.seen, n, now), n.Newest, n.Fresh(m.maxAge), m.podDevices)
+	v := n.build(newJoiner(m, n, now), n.Newest, n.Fresh(m.MaxAge), m.PodDevices)
 	v.previous, v.previousPods = old.previous, old.previousPods
 	v.parts = v.previous == nil
 	for id := range v.previous {
@@ -264,7 +271,15 @@ func (m *Memory) Sweep(now time.Time) {
 		delete(m.unresolved, n)
 	})
 	m.nodes.update(gone, func(string, *node) (*node, bool) { return nil, false })
-	if m.known -= len(gone); m.known == 1 && len(gone) > 0 {
-		m.nodes.each(func(_ string, n *node) { m.only.Store(n) })
+	if len(gone) == 0 {
+		return
+	}
+	var left [managers][]*node
+	m.nodes.each(func(_ string, n *node) { left[n.key.Manager] = append(left[n.key.Manager], n) })
+	for by, nodes := range left {
+		m.known[by].Store(int32(len(nodes)))
+		if len(nodes) == 1 {
+			m.only[by].Store(nodes[0])
+		}
 	}
 }

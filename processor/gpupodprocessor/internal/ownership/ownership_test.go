@@ -58,7 +58,7 @@ func TestDecideIsOrderless(t *testing.T) {
 // A device in MIG mode that is held all the same cannot be.
 func TestParentHeldWithItsInstances(t *testing.T) {
 	now := time.Unix(100, 0)
-	k := New(maxAge, 100, false)
+	k := New(Config{MaxAge: maxAge, MaxDevices: 100})
 	md := pmetric.NewMetrics()
 	point(md, 1, pod("a"), 1, names.HwID, "GPU-a")
 	point(md, 1, pod("b"), 1, names.HwID, "GPU-a/1")
@@ -74,7 +74,7 @@ func TestParentHeldWithItsInstances(t *testing.T) {
 // meant.
 func TestJoinsWithTheDeviceThatHasTelemetry(t *testing.T) {
 	now := time.Unix(100, 0)
-	k := New(maxAge, 100, false)
+	k := New(Config{MaxAge: maxAge, MaxDevices: 100})
 	node := Node{Name: "n1"}
 	k.See(&Device{ID: "GPU-old", Node: node, Index: "0"}, now)
 	now = now.Add(maxAge + time.Second)
@@ -84,7 +84,7 @@ func TestJoinsWithTheDeviceThatHasTelemetry(t *testing.T) {
 	k.Learn(Allocations(nil, md.ResourceMetrics()), now)
 	require.Equal(t, Owned, k.Lookup("GPU-new", now).State)
 	require.Equal(t, Unknown, k.Lookup("GPU-old", now).State)
-	id, ok := k.resolve(node, "n1/nvidia0")
+	id, ok := k.resolve(Reporter{Node: node}, "n1/nvidia0")
 	require.True(t, ok)
 	require.Equal(t, "GPU-new", id)
 	// Both have telemetry: it is not known which is meant.
@@ -96,7 +96,7 @@ func TestJoinsWithTheDeviceThatHasTelemetry(t *testing.T) {
 // Two clusters may have nodes of one name.
 func TestNodesOfTwoClusters(t *testing.T) {
 	now := time.Unix(100, 0)
-	k := New(maxAge, 100, false)
+	k := New(Config{MaxAge: maxAge, MaxDevices: 100})
 	for _, cluster := range []string{"c1", "c2"} {
 		md := pmetric.NewMetrics()
 		point(md, 1, pod(cluster), 1, names.HwID, "n1/nvidia0")
@@ -111,7 +111,7 @@ func TestNodesOfTwoClusters(t *testing.T) {
 
 // Readers go on while writers replace what they read.
 func TestConcurrentUse(t *testing.T) {
-	k := New(maxAge, 1000, true)
+	k := New(Config{MaxAge: maxAge, MaxDevices: 1000, PodDevices: true})
 	now := time.Unix(100, 0)
 	var wg sync.WaitGroup
 	for w := range 4 {
@@ -133,9 +133,9 @@ func TestConcurrentUse(t *testing.T) {
 				if d := k.DevicesOf(&Pod{Namespace: "ml", Name: "a"}, now.Add(Together)); d != nil && !slices.Equal(d.IDs, []string{"GPU-a"}) {
 					t.Error("devices of another pod")
 				}
-				k.resolve(Node{Name: "n1"}, "n1/nvidia0")
+				k.resolve(Reporter{Node: Node{Name: "n1"}}, "n1/nvidia0")
 				k.Age(now)
-				k.Devices(Node{Name: "n1"}, func(string, bool) {})
+				k.Devices(Reporter{Node: Node{Name: "n1"}}, func(string, bool) {})
 			}
 		})
 	}
@@ -144,7 +144,7 @@ func TestConcurrentUse(t *testing.T) {
 
 // While a snapshot is read, its node's pods have the devices of the one before.
 func TestDevicesOfWhileASnapshotIsRead(t *testing.T) {
-	k, now, a := New(maxAge, 10, true), time.Unix(100, 0), &Pod{Namespace: "ml", Name: "a"}
+	k, now, a := New(Config{MaxAge: maxAge, MaxDevices: 10, PodDevices: true}), time.Unix(100, 0), &Pod{Namespace: "ml", Name: "a"}
 	batch := func(at int, id string) []Allocation {
 		md := pmetric.NewMetrics()
 		point(md, at, pod("a"), 1, names.HwID, id)
@@ -162,7 +162,7 @@ func TestDevicesOfWhileASnapshotIsRead(t *testing.T) {
 
 // No allocation and no telemetry is kept for ever, and the counts are right.
 func TestForgetsEverything(t *testing.T) {
-	k := New(maxAge, 1000, false)
+	k := New(Config{MaxAge: maxAge, MaxDevices: 1000})
 	now := time.Unix(100, 0)
 	for i := range 20 {
 		md := pmetric.NewMetrics()
@@ -199,7 +199,7 @@ func FuzzLearn(f *testing.F) {
 	f.Add("", "", "a", "::", "::", "", math.NaN(), "", uint8(3))
 	f.Add("n1", "größe", "\xff", "GPU-a::1", "GPU-a::1", "", -1.0, "GPU-a::1", uint8(7))
 	f.Fuzz(func(t *testing.T, node, namespace, name, id, parent, profile string, share float64, seenID string, bits uint8) {
-		k := New(maxAge, 4, true)
+		k := New(Config{MaxAge: maxAge, MaxDevices: 4, PodDevices: true})
 		now := time.Unix(100, 0)
 		device := Device{ID: seenID, Node: Node{Name: node}, Index: "0", Instance: "3", Parent: parent, Profile: profile}
 		if bits&1 != 0 {
@@ -255,7 +255,7 @@ func BenchmarkLookup(b *testing.B) {
 
 // fleet is n held devices on nodes of eight.
 func fleet(n int) (*Memory, []string, time.Time) {
-	k, now := New(maxAge, n, false), time.Unix(100, 0)
+	k, now := New(Config{MaxAge: maxAge, MaxDevices: n}), time.Unix(100, 0)
 	ids := make([]string, 0, n)
 	for len(ids) < n {
 		md := pmetric.NewMetrics()

@@ -22,7 +22,7 @@ type Device struct {
 	Parent, Profile string // of a MIG instance
 	MIGUUID         string
 	Model           string      // hw.model
-	Label           owner.Owner // that the exporter's labels name
+	Label           owner.Owner // that the exporter's labels name; of a job only the id is known
 }
 
 // sightings are the devices of telemetry. Reading takes no lock; what changes them is
@@ -235,7 +235,7 @@ func (m *Memory) seeNew(d *Device, now time.Time) bool {
 // not known which one a device is on.
 func (m *Memory) rejoin(of Node, now time.Time) {
 	for n := range m.unresolved {
-		if of.Name == "" || of.may(n.key) {
+		if of.Name == "" || of.may(n.key.Node) {
 			m.publish(n, now)
 		}
 	}

@@ -38,7 +38,7 @@ func newListed(hint deviceid.Hint, resolved bool, attrs pcommon.Map) *listed {
 	resource := points.Str(attrs, names.K8sResourceName)
 	l.counted = !resolved && (strings.HasPrefix(resource, "amd.com/") || resource == "gpu.amd.com")
 	l.Device, l.Index, l.Instance = strings.Clone(hint.Device), strings.Clone(hint.Index), strings.Clone(hint.Instance)
-	l.MIGUUID = strings.Clone(hint.MIGUUID)
+	l.MIGUUID, l.Slurm = strings.Clone(hint.MIGUUID), strings.Clone(hint.Slurm)
 	if uuid := points.Str(attrs, names.GPUMIGUUID); uuid != "" {
 		l.MIGUUID = strings.Clone(uuid)
 	}
@@ -75,7 +75,7 @@ func (l *listed) add(c claim) bool {
 func claimOf(a *Allocation, replica string) claim {
 	return claim{
 		owner: a.Owner, share: points.Value(a.Point), replica: replica, shared: a.shared(),
-		dra: points.Str(a.Point.Attributes(), names.GPUAttributionSource) == names.SourceDRA,
+		dra: a.Source == names.SourceDRA,
 	}
 }
 
@@ -96,21 +96,33 @@ func hintOf(n Node, a *Allocation) (hint deviceid.Hint, resolved bool) {
 // build decides about each device of the snapshot at of n, and with pods which of them
 // each pod has.
 func (n *node) build(j *joiner, at Newest, fresh time.Duration, pods bool) *view {
-	v := &view{at: at.Time, arrived: at.Arrived, fresh: fresh, facts: make(map[string]*Fact, len(n.listed))}
+	v := &view{at: at.Time, arrived: at.Arrived, fresh: fresh, nested: n.nested, facts: make(map[string]*Fact, len(n.listed))}
 	claims := make(map[string][]claim, len(n.listed))
-	for _, l := range n.listed {
+	take := func(l *listed, real string) {
 		id := l.Device
-		if !l.resolved {
-			if real := j.join(l); real != "" {
-				if v.joined == nil {
-					v.joined = map[string]string{}
-				}
-				v.joined[l.Device], id = real, real
-			} else {
-				v.unjoined = true
+		if real != "" {
+			if v.joined == nil {
+				v.joined = map[string]string{}
 			}
+			v.joined[l.Device], id = real, real
 		}
 		claims[id] = append(claims[id], l.claims...)
+	}
+	var unjoined []*listed
+	for _, l := range n.listed {
+		real := ""
+		if !l.resolved {
+			if real = j.join(l); real == "" {
+				unjoined = append(unjoined, l)
+				continue
+			}
+		}
+		take(l, real)
+	}
+	byJob := j.byJob(unjoined, claims)
+	v.unjoined = len(byJob) < len(unjoined)
+	for _, l := range unjoined {
+		take(l, byJob[l])
 	}
 	for id, c := range claims {
 		v.facts[id] = decide(slices.Clip(c))
@@ -131,7 +143,7 @@ func (n *node) build(j *joiner, at Newest, fresh time.Duration, pods bool) *view
 	if v.unjoined && !n.cut {
 		v.doubted = j.doubted(v)
 	}
-	if pods && !n.cut {
+	if pods && !n.cut && n.key.Manager == Kubelet {
 		v.pods = v.podDevices(n.listed)
 		for pod, d := range v.pods {
 			d.describe(n.view.Load().previousPods[pod], at.Time, j.all)

@@ -27,7 +27,7 @@ import (
 type Allocations struct {
 	tracker *Tracker // counts the series, and has the limit
 	maxAge  time.Duration
-	nodes   map[ownership.Node]*nodeAllocations
+	nodes   map[ownership.Reporter]*nodeAllocations
 }
 
 type nodeAllocations struct {
@@ -55,13 +55,13 @@ type allocationSeries struct {
 // NewAllocations returns Allocations that count against the limit of the Tracker. maxAge
 // is for how long a snapshot counts.
 func NewAllocations(t *Tracker, maxAge time.Duration) *Allocations {
-	return &Allocations{tracker: t, maxAge: maxAge, nodes: map[ownership.Node]*nodeAllocations{}}
+	return &Allocations{tracker: t, maxAge: maxAge, nodes: map[ownership.Reporter]*nodeAllocations{}}
 }
 
-// Nodes is the number of nodes, and Series that of the series of one.
+// Nodes is the number of nodes, counted by manager, and Series that of the series of one.
 func (t *Allocations) Nodes() int { return len(t.nodes) }
 
-func (t *Allocations) Series(n ownership.Node) int { return len(t.nodes[n].series) }
+func (t *Allocations) Series(n ownership.Reporter) int { return len(t.nodes[n].series) }
 
 // Observe takes note of the points of gpu.allocation in a batch, and appends to out the
 // ends of series that continue under another service. untracked are the points of
@@ -92,7 +92,7 @@ func keyOf(a *ownership.Allocation) allocationKey {
 
 // ended takes note of a marker.
 func (t *Allocations) ended(a *ownership.Allocation, now time.Time) {
-	n := t.nodes[a.Node]
+	n := t.nodes[a.Reporter()]
 	if n == nil {
 		return
 	}
@@ -167,14 +167,14 @@ type recorder struct {
 
 func (r *recorder) record(a *ownership.Allocation) {
 	t := r.allocations
-	n := t.nodes[a.Node]
+	n := t.nodes[a.Reporter()]
 	if n == nil {
 		if t.tracker.full() {
 			r.untracked++
 			return
 		}
 		n = &nodeAllocations{series: map[allocationKey]*allocationSeries{}}
-		t.nodes[a.Node] = n
+		t.nodes[a.Reporter()] = n
 	}
 	if !n.turn(a, r.now, t.maxAge) {
 		return

@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/exporters"
@@ -172,12 +171,12 @@ func (t *Tracker) NoteNames(r *identity.Reading, by *exporters.Exporter, now tim
 // those of this one name none.
 func (d *device) owned(r *identity.Reading, by *exporters.Exporter, now time.Time) bool {
 	return d != nil && by != nil && d.namedBy != nil && d.namedBy != by &&
-		r.Named.Pod == "" && r.Service == "" && !r.NamesOwner() && d.namedBy.Prints(d.namedAt, now)
+		!r.NamedAlready() && r.Service == "" && !r.NamesOwner() && d.namedBy.Prints(d.namedAt, now)
 }
 
 // own gives attrs the owner that the device has.
 func (d *device) own(attrs pcommon.Map) {
-	for _, key := range []string{names.K8sNamespaceName, names.K8sPodName, names.K8sContainerName, names.K8sPodUID, names.ServiceName} {
+	for _, key := range identity.OwnerKeys {
 		if v, ok := d.identity.attrs.Get(key); ok {
 			v.CopyTo(attrs.PutEmpty(key))
 		} else {

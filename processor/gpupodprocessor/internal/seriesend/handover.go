@@ -29,7 +29,7 @@ type Handovers struct {
 }
 
 type handover struct {
-	node  ownership.Node
+	from  ownership.Reporter
 	since pcommon.Timestamp // time of the first snapshot with the change
 }
 
@@ -44,16 +44,16 @@ func (h *Handovers) Len() int { return len(h.waiting) }
 // Learned looks at the devices of a snapshot that was just learned, and appends to out
 // the ends of the series of those that changed hands a while ago and were silent since.
 func (h *Handovers) Learned(s ownership.Snapshot, now time.Time, out pmetric.ResourceMetricsSlice) (ended int) {
-	h.memory.Devices(s.Node, func(id string, gone bool) {
+	h.memory.Devices(s.Reporter, func(id string, gone bool) {
 		if _, waits := h.waiting[id]; !waits && h.changed(id, gone, now) {
-			h.waiting[id] = handover{node: s.Node, since: s.Time}
+			h.waiting[id] = handover{from: s.Reporter, since: s.Time}
 		}
 	})
 	// Most of an interval: snapshots are not on time to the millisecond.
 	grace := pcommon.Timestamp(s.Fresh / 4)
 	for id, w := range h.waiting {
 		switch {
-		case w.node != s.Node:
+		case w.from != s.Reporter:
 			continue
 		case w.since != s.Time && !h.changed(id, false, now):
 			delete(h.waiting, id)
