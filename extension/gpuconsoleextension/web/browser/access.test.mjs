@@ -19,6 +19,8 @@ const views = [
   ["service as tables", "gaps", link("chat-8b", "&window=5m"), (page) => page.getByRole("button", { name: "Show as tables" }).click()],
   ["service without data", "ready", link("speech", "", "us-east-1")],
   ["events", "ready", "#/events", openAll],
+  ["capacity", "ready", "#/capacity?size=2&show=all"],
+  ["capacity that is not reported", "one_machine", "#/capacity"],
   ["cost", "ready", "#/cost?by=service&range=7d&shared=true", openAll],
   ["cost as a table", "ready", "#/cost?by=model&tenant=", (page) => page.getByRole("button", { name: "Show as a table" }).click()],
   ["cost without prices", "no_prices", "#/cost?by=namespace&namespace=inference", openAll],

@@ -5,6 +5,7 @@ import { createReadStream, existsSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { capacity } from "./capacity.mjs";
 import { cost } from "./cost.mjs";
 import { deviceRange, range } from "./range.mjs";
 import { freshness, raised, scenarios, status, worldOf } from "./scenarios.mjs";
@@ -65,6 +66,8 @@ export function answer(path, query, now, world) {
       const pending = world.services.filter((s) => s.pods.pending);
       return { freshness: fresh, nodes: list, total, next, pending: { pods: world.summary.pods_pending, services: pending.map((s) => ({ cluster: s.cluster, namespace: s.namespace, service: s.service, pods: s.pods.pending })) }, exporters: [] };
     }
+    case "capacity":
+      return capacity(query, now, world, fresh, page);
     case "device_range": {
       const window = windowOf(query);
       const id = query.get("device");

@@ -6,7 +6,7 @@ import { now } from "./clock";
 import { duration, spoken, utc } from "./format";
 import { changed, type Known, Poll, usePoll } from "./poll";
 import { chosenTheme, themes, windowOf } from "./preferences";
-import { costLink, eventsLink, fleetLink, nodesLink, type Route, route } from "./router";
+import { capacityLink, costLink, eventsLink, fleetLink, nodesLink, type Route, route } from "./router";
 import { loginNeeded, logout, token } from "./session";
 import { ageNow, type Screen, screenOf, staleNow } from "./state";
 import { announce, LiveRegion, useTitle } from "./parts/announce";
@@ -14,6 +14,7 @@ import { Failure } from "./parts/notices";
 import { Endpoints } from "./parts/reasons";
 import { Skeleton } from "./parts/Figure";
 import { Time } from "./parts/values";
+import { Capacity } from "./views/Capacity";
 import { Cost } from "./views/Cost";
 import { Events } from "./views/Events";
 import { Fleet } from "./views/Fleet";
@@ -138,6 +139,8 @@ function View({ route: r, status }: { route: Route; status: Status }) {
     }
     case "place":
       return <Place key={JSON.stringify(r.where)} where={r.where} status={status} window={windowOf(r.window, status)} />;
+    case "capacity":
+      return <Titled title="Capacity"><Capacity at={r.capacity} status={status} /></Titled>;
     case "cost":
       return <Titled title="Cost"><Cost at={r.cost} status={status} /></Titled>;
     case "unknown":
@@ -161,6 +164,7 @@ function Header({ known, route: r }: { known: Known<Status>; route: Route }) {
   const tabs = [
     { name: "Fleet", link: fleetLink(), here: r.view === "fleet" || r.view === "service" },
     { name: "Nodes", link: nodesLink(), here: r.view === "nodes" || r.view === "place" },
+    { name: "Capacity", link: capacityLink(), here: r.view === "capacity" },
     { name: "Cost", link: costLink(), here: r.view === "cost" },
     { name: "Events", link: eventsLink(), here: r.view === "events", badge: raised },
   ];

@@ -13,7 +13,15 @@ export type Route =
   | { view: "service"; name: ServiceName; window: string | null; by: "service" | "pod" }
   | { view: "events"; severity: string; q: string; active: boolean; name: ServiceName | null; event: string }
   | { view: "cost"; cost: CostRoute }
+  | { view: "capacity"; capacity: CapacityRoute }
   | { view: "unknown"; path: string };
+
+/** What the page of capacity shows: a request of how many devices, and which nodes. */
+export interface CapacityRoute {
+  size: string;
+  show: string;
+  q: string;
+}
 
 /** What the page of cost shows; by, range, step and what fall back to the first of their choices. */
 export interface CostRoute {
@@ -45,6 +53,8 @@ export function parse(hash: string): Route {
       return { view: "service", name: serviceName(p), window: p.get("window"), by: text("by") === "pod" ? "pod" : "service" };
     case "/events":
       return { view: "events", severity: text("min_severity"), q: text("q"), active: text("active") === "true", name: text("namespace") && text("service") ? serviceName(p) : null, event: text("event") };
+    case "/capacity":
+      return { view: "capacity", capacity: { size: text("size"), show: text("show"), q: text("q") } };
     case "/cost":
       return {
         view: "cost",
@@ -81,6 +91,7 @@ export const serviceLink = (name: ServiceName, p: { window?: string | null; by?:
   address("/service", { ...name, window: p.window, by: p.by === "pod" ? "pod" : undefined });
 export const eventsLink = (p: { min_severity?: string; q?: string; active?: boolean; name?: ServiceName | null; event?: string | null } = {}): string =>
   address("/events", { min_severity: p.min_severity, q: p.q, active: p.active ? "true" : null, ...(p.name ?? {}), event: p.event });
+export const capacityLink = (p: Partial<CapacityRoute> = {}): string => address("/capacity", { ...p });
 export const costLink = (p: Partial<CostRoute> = {}): string => address("/cost", { ...p, shared: p.shared ? "true" : null });
 
 const hash = signal(location.hash);

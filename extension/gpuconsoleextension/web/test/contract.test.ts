@@ -27,6 +27,8 @@ const answers: [string, string][] = [
   ["services?limit=2&q=ch", "ServicesAnswer"],
   ["nodes", "NodesAnswer"],
   ["events", "EventsAnswer"],
+  ["capacity", "CapacityAnswer"],
+  ["capacity?size=2&show=all&limit=2", "CapacityAnswer"],
   ["cost", "CostAnswer"],
   ["cost?by=service&since=7d&step=day&top=3", "CostAnswer"],
   ["cost?by=node_pool&since=24h&share_unheld=proportional&limit=2", "CostAnswer"],

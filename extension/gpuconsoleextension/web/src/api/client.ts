@@ -1,5 +1,5 @@
 import { token } from "../session";
-import type { AcknowledgeAnswer, CostAnswer, DeviceRange, Events, Nodes, Pods, Range, ServiceAnswer, ServiceName, Services, Status, Where, WindowName } from "./types";
+import type { AcknowledgeAnswer, Capacity, CostAnswer, DeviceRange, Events, Nodes, Pods, Range, ServiceAnswer, ServiceName, Services, Status, Where, WindowName } from "./types";
 
 /** Why a request has no answer. reason is the API's word, or one of ours. */
 export class ApiError extends Error {
@@ -129,6 +129,7 @@ export const api = {
     get<Range>("range", { ...identity(name), window, by }, signal),
   events: (p: { limit?: number; cursor?: string | null; name?: string; min_severity?: string; q?: string; active?: boolean; cluster?: string | null; namespace?: string; service?: string }, signal: AbortSignal) =>
     get<Events>("events", p, signal),
+  capacity: (p: { size: string; show?: string; q?: string; limit?: number; cursor?: string | null }, signal: AbortSignal) => get<Capacity>("capacity", p, signal),
   cost: (p: CostQuery, signal: AbortSignal) => get<CostAnswer>("cost", { ...p }, signal),
   /** The same as a file. It is no link, for the token is no part of an address. */
   costFile: async (p: CostQuery, format: "csv", signal: AbortSignal): Promise<Blob> => (await respond(url("cost", { ...p, format }), { headers: { Accept: "text/csv" } }, signal)).blob(),

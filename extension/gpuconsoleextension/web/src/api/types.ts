@@ -46,6 +46,11 @@ export type CostAnswer = Schemas["CostAnswer"];
 export type CostLine = Schemas["CostLine"];
 export type CostGroup = Schemas["CostGroup"];
 export type CostBudget = Schemas["CostBudget"];
+/** What the scheduler has to give, and what waits for it. */
+export type Capacity = Schemas["CapacityAnswer"];
+export type CapacityPool = Schemas["CapacityPool"];
+export type CapacityNode = Schemas["CapacityNode"];
+export type WaitingPods = Schemas["WaitingPods"];
 export type Grafana = NonNullable<Status["config"]["grafana"]>;
 
 /** What names a service. An absent cluster is null. */
