@@ -202,3 +202,21 @@ func TestJobsThatWereSeen(t *testing.T) {
 	require.Equal(t, seen[0].Name, later.Seen()[0].Name)
 	require.Equal(t, "job 4711 on gpu-1", readable(seen[0].Name))
 }
+
+// A cluster without accounting has no accounts.
+func TestJobsWithoutAccount(t *testing.T) {
+	for _, source := range []Source{Seen, Allocation} {
+		w := newWorld(t, func(c *Config) { c.Expected = source })
+		train := owner.Job{Cluster: "hpc", ID: "4711", User: "ada", Partition: "gpu", Service: "ada/train"}
+		for range 20 {
+			w.now = w.now.Add(15 * time.Second)
+			tally := w.feed(ofJob{train, "", "gpu-1", "GPU-a", 0.5})
+			require.False(t, tally.Any())
+			w.s.Evaluate(w.now)
+		}
+		require.Equal(t, []string{
+			"gpu.pod.state=reporting k8s.node.name=gpu-1 service.name=ada/train slurm.cluster.name=hpc slurm.job.id=4711",
+			"service.name=ada/train slurm.cluster.name=hpc 0.50",
+		}, w.shown())
+	}
+}

@@ -178,7 +178,7 @@ func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reaso
 	switch {
 	case f == share && nested(dp):
 		return accepted
-	case src.pod.namespace == "":
+	case src.pod.namespace == "" && !src.isJob:
 		return noNamespace
 	case src.service == "":
 		return noService

@@ -133,7 +133,7 @@ func (o *observer) reported(src *source, f field, key deviceKey, t int64, dp pme
 	owned := src.pod.name != ""
 	switch {
 	case !owned && (math.IsNaN(v) || f == share && v != 0),
-		owned && (src.pod.namespace == "" || !is.resolved || v < 0 || v > maxRatio):
+		owned && (src.pod.namespace == "" && !src.isJob || !is.resolved || v < 0 || v > maxRatio):
 		return accepted // it reports nothing
 	}
 	d := o.devices[key]

@@ -145,7 +145,7 @@ type job struct{ cluster, id, namespace string }
 // unit is the key of the job on the node of src; false where the job's service was not
 // decided yet: its devices are nobody's until then.
 func (src *source) unit(j job) (podKey, bool) {
-	if j.id == "" || src.service == "" || j.namespace == "" {
+	if j.id == "" || src.service == "" {
 		return podKey{cluster: src.pod.cluster}, false
 	}
 	return podKey{src.pod.cluster + between + j.cluster, j.namespace, j.id + between + src.node}, true
@@ -174,7 +174,9 @@ func putJobService(attrs pcommon.Map, key serviceKey) {
 		attrs.PutStr(names.K8sClusterName, cluster)
 	}
 	attrs.PutStr(names.SlurmClusterName, slurm)
-	attrs.PutStr(names.ServiceNamespace, key.namespace)
+	if key.namespace != "" { // a cluster without accounting has no accounts
+		attrs.PutStr(names.ServiceNamespace, key.namespace)
+	}
 	attrs.PutStr(names.ServiceName, key.name)
 }
 

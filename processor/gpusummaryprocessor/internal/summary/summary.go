@@ -206,7 +206,7 @@ func (s *Summary) Restore(pods []SeenPod) (refused int) {
 	s.restored = true
 	for i := range pods {
 		is := &pods[i]
-		if is.Namespace == "" || is.Name == "" || is.Service == "" || is.First <= 0 || is.First > s.start {
+		if is.Namespace == "" && !isJob(is.Cluster) || is.Name == "" || is.Service == "" || is.First <= 0 || is.First > s.start {
 			continue
 		}
 		key := podKey{is.Cluster, is.Namespace, is.Name}
