@@ -31,19 +31,8 @@ var Formats = map[string]*Format{
 	// dcgm-exporter's indices are DCGM's: in the order of PCI addresses.
 	"dcgm":     {false, isDevice, lines(true, false)},
 	"ceems":    {false, isDevice, lines(false, false)},
-	"jobstats": {false, func(name string) bool { return isDevice(name) || strings.HasPrefix(name, "MIG-") }, lines(false, true)},
+	"jobstats": {false, func(name string) bool { return isDevice(name) || deviceid.IsMIG(name) }, lines(false, true)},
 	"amd":      {false, isDevice, parseAMD},
-}
-
-// IsUUID reports whether a text is an id of a GPU or of a MIG instance, and no index.
-func IsUUID(text string) bool {
-	if deviceid.IsGPU(text) || deviceid.IsMIG(text) {
-		return true
-	}
-	if hex, ok := strings.CutPrefix(text, "GPU-"); ok && len(hex) == 16 { // of ROCm
-		return deviceid.UniqueID(hex) != 0
-	}
-	return strings.HasPrefix(text, "MIG-GPU-") && deviceid.ParseKubelet("nvidia.com/gpu", text).Resolved
 }
 
 // isDevice reports whether a name begins with a digit: <index> or <index>.<GPU instance>.
@@ -51,19 +40,19 @@ func isDevice(name string) bool { return name[0] >= '0' && name[0] <= '9' }
 
 // own is a file of docs/examples/slurm.
 type own struct {
-	V         int         `json:"v"`
-	Job       json.Number `json:"job"`
-	SLUID     string      `json:"sluid"`
-	UID       *int64      `json:"uid"`
-	User      string      `json:"user"`
-	Account   string      `json:"account"`
-	Partition string      `json:"partition"`
-	QOS       string      `json:"qos"`
-	Cluster   string      `json:"cluster"`
-	Restarts  *uint32     `json:"restarts"`
-	Comment   string      `json:"comment"`
-	GPUs      string      `json:"gpus"`
-	Visible   string      `json:"visible"`
+	V         int             `json:"v"`
+	Job       json.RawMessage `json:"job"`
+	SLUID     string          `json:"sluid"`
+	UID       *int64          `json:"uid"`
+	User      string          `json:"user"`
+	Account   string          `json:"account"`
+	Partition string          `json:"partition"`
+	QOS       string          `json:"qos"`
+	Cluster   string          `json:"cluster"`
+	Restarts  *uint32         `json:"restarts"`
+	Comment   string          `json:"comment"`
+	GPUs      string          `json:"gpus"`
+	Visible   string          `json:"visible"`
 }
 
 func parseOwn(file string, text []byte) ([]Job, error) {
@@ -79,7 +68,7 @@ func parseOwn(file string, text []byte) ([]Job, error) {
 		return nil, refuse(BadVersion, "v is %d, and this receiver reads 1", o.V)
 	}
 	j := Job{UID: -1}
-	if j.ID, err = jobID(o.Job.String()); err != nil {
+	if j.ID, err = jobID(string(o.Job)); err != nil {
 		return nil, err
 	}
 	if j.ID != want {
@@ -125,8 +114,6 @@ func decode(text []byte, into any) error {
 		return nil
 	case errors.As(err, &shape) && shape.Field == "v":
 		return refuse(BadVersion, "v is no number")
-	case errors.As(err, &shape) && shape.Field == "job":
-		return refuse(BadID, "job is no number")
 	case errors.As(err, &shape):
 		return refuse(BadValue, "%s is a %s", shape.Field, shape.Value)
 	case !utf8.Valid(text):

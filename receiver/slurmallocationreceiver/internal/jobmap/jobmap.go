@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
@@ -96,7 +97,7 @@ const (
 // jobID is a number of Slurm without leading zeros.
 func jobID(text string) (string, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n == 0 || text[0] == '+' {
+	if err != nil || n == 0 {
 		return "", refuse(BadID, "%q is no job id", safetext.Strip(text, 40))
 	}
 	return strconv.FormatUint(n, 10), nil
@@ -142,7 +143,7 @@ func uuids(text string) []string {
 		if one = strings.TrimSpace(one); one == "" {
 			continue
 		}
-		if !IsUUID(one) || len(all) == maxDevices {
+		if _, ok := deviceid.ParseVisible(one); !ok || len(all) == maxDevices {
 			return nil
 		}
 		all = append(all, one)

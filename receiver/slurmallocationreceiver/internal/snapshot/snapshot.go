@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
@@ -232,13 +231,10 @@ func (b *Builder) locate(d jobmap.Device, v *View, tl *Tally) (allocation, bool)
 }
 
 func (b *Builder) ofUUID(d jobmap.Device, v *View) allocation {
-	if hex, ok := strings.CutPrefix(d.UUID, "GPU-"); ok && !deviceid.IsGPU(d.UUID) { // of ROCm
-		return allocation{hwID: deviceid.AMD(deviceid.UniqueID(hex)), resolved: true}
-	}
 	if i, ok := v.MIG.Resolve(d.UUID); ok {
 		return allocation{hwID: i.HwID(), mig: d.UUID, parent: i.GPU, profile: i.Profile, resolved: true}
 	}
-	k := deviceid.ParseKubelet("nvidia.com/gpu", d.UUID)
+	k, _ := deviceid.ParseVisible(d.UUID)
 	if !k.Resolved {
 		return allocation{hwID: deviceid.Unresolved(b.Node, d.UUID), mig: k.MIG}
 	}
