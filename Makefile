@@ -159,7 +159,7 @@ generate: tools ## generated code and documentation
 	sed -i 's|^\[otelcol-gpu\]: *$$|[otelcol-gpu]: https://github.com/otelcol-gpu/otelcol-gpu|' */*/README.md
 	cd mixin && $(GO) generate ./...
 	rm -rf charts/otelcol-gpu/files && mkdir -p charts/otelcol-gpu/files/dashboards charts/otelcol-gpu/files/rules
-	cp config/{agent,agent-raw,applications,inference,inference-gateways,host,gateway,gateway-applications,raw-gateway,scale-out,scale-out-gateway,standalone,vendors,nvml}.yaml charts/otelcol-gpu/values.yaml charts/otelcol-gpu/files/
+	cp config/{agent,agent-raw,applications,inference,inference-gateways,host,gateway,gateway-applications,raw-gateway,scale-out,scale-out-gateway,standalone,vendors,nvml,scheduler}.yaml charts/otelcol-gpu/values.yaml charts/otelcol-gpu/files/
 	cp mixin/dashboards/*.json charts/otelcol-gpu/files/dashboards/ && cp mixin/rules/*.yaml charts/otelcol-gpu/files/rules/
 	$(TOOLS)/builder --config builder-config.yaml --skip-compilation
 	for module in . tools mixin testbed testbed/kubernetes; do (cd $$module && $(GO) mod tidy) || exit 1; done

@@ -22,6 +22,7 @@ func alerts(o options) []group {
 		{"otelcol-gpu.collector", collectorAlerts()},
 		{"otelcol-gpu.webhooks", webhookAlerts()},
 		{"otelcol-gpu.usage", costAlerts(o)},
+		{"otelcol-gpu.scheduling", schedulingAlerts()},
 	}
 }
 

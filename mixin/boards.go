@@ -11,7 +11,7 @@ import (
 )
 
 func dashboards() []board {
-	return []board{fleetBoard(), serviceBoard(), nodeBoard(), healthBoard(), collectorBoard(), inferenceBoard(), costBoard()}
+	return []board{fleetBoard(), serviceBoard(), nodeBoard(), healthBoard(), collectorBoard(), inferenceBoard(), costBoard(), schedulingBoard()}
 }
 
 // stat is one number now; half a row of six.

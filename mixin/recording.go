@@ -84,6 +84,7 @@ func recording(o objectives) ruleFile {
 		{Name: "otelcol-gpu.boards", Interval: everyMinute, Rules: boardRecording(perDevice)},
 		{Name: "otelcol-gpu.inference", Interval: "30s", Rules: inferenceRecording(o)},
 		{Name: "otelcol-gpu.cost", Interval: everyMinute, Rules: costRecording()},
+		{Name: "otelcol-gpu.queues", Interval: "30s", Rules: queueRecording()},
 	}}
 }
 

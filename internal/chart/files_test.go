@@ -48,7 +48,7 @@ func TestFilesAreCopies(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	assert.Equal(t, 15, found["."], "those that the Makefile names")
+	assert.Equal(t, 16, found["."], "those that the Makefile names")
 	for _, folder := range []string{"dashboards", "rules"} {
 		originals, err := os.ReadDir(filepath.Join(root, origin[folder]))
 		require.NoError(t, err)

@@ -22,6 +22,11 @@ var (
 	SchedulingNeverUsed = Metric{"gpu.scheduling.never_used", "{pod}", Counter, "Pods that ended before any of their devices was used."}
 )
 
+// Whether pages of schedulers are read, from config/scheduler.yaml.
+var (
+	SchedulerUp = Metric{"gpu.scheduler.up", "1", UpDownCounter, "1 while the page of the scheduler is read, 0 while it is not."}
+)
+
 // Facts about the jobs of Slurm that hold devices, from slurm_allocation.
 var (
 	SlurmJobInfo = Metric{"slurm.job.info", "1", UpDownCounter, "Always 1: what is known of the job beside its identity."}
@@ -34,6 +39,7 @@ const (
 	GPURequestSize     = "gpu.request.size"      // 1, 2, 4, 8, or expected: as pods asked of late
 	GPUQueueName       = "gpu.queue.name"
 	GPUPendingReason   = "gpu.pending.reason"
+	GPUSchedulerName   = "gpu.scheduler.name" // kube-scheduler, kueue, volcano, kai or koordinator
 )
 
 // Attributes of Slurm. slurm.job.id is the raw number, of an array's task too.

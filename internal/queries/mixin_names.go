@@ -29,6 +29,26 @@ const (
 	HwType      = "hw_type"
 )
 
+// Metrics of scheduling that only the dashboards and rules read.
+var (
+	ScheduleDuration = names.SchedulingSchedule.Prometheus()
+	StartDuration    = names.SchedulingStart.Prometheus()
+	FirstUseDuration = names.SchedulingFirstUse.Prometheus()
+	NeverUsed        = names.SchedulingNeverUsed.Prometheus()
+	SchedulerUp      = names.SchedulerUp.Prometheus()
+)
+
+// QueueDevices is recorded: the queues of all schedulers in one view.
+const QueueDevices = "gpu:queue_devices"
+
+// Labels of these.
+const (
+	SchedulerName  = "gpu_scheduler_name"
+	QueueScheduler = "scheduler"
+	QueueOf        = "queue"
+	QueueState     = "state"
+)
+
 // The Collector's own telemetry, as its own endpoint writes it: counters without
 // _total, and without units.
 const (

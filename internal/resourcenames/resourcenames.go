@@ -8,6 +8,7 @@ package resourcenames
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -24,6 +25,20 @@ func Default() []string {
 		"habana.ai/gaudi",
 		"gpu.intel.com/*",
 	}
+}
+
+// Expressions returns Default as regular expressions for whole names: one that matches
+// accelerators, and one of names among those that are none.
+func Expressions() (accelerators, others string) {
+	group := strings.NewReplacer(`\{`, "(?:", `\}`, ")", ",", "|", `\*`, ".+")
+	var all, none []string
+	for _, p := range Default() {
+		all = append(all, group.Replace(regexp.QuoteMeta(p)))
+	}
+	for _, name := range notDevices {
+		none = append(none, regexp.QuoteMeta(name))
+	}
+	return strings.Join(all, "|"), strings.Join(none, "|")
 }
 
 // notDevices are names that a default pattern covers and that are no device of

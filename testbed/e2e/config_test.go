@@ -53,6 +53,7 @@ var started = map[string][]string{
 	"nvml.yaml":                      {"e2e/nvml_test.go"},
 	"nvml-standalone.yaml":           {"e2e/nvml_test.go"},
 	"slurm-node.yaml":                {"e2e/slurm_node_test.go"},
+	"scheduler.yaml":                 {"mixin/schedulers_test.go"},
 	"slurm-controller.yaml":          {"e2e/slurm_controller_test.go"},
 	"bring-your-own-collector.yaml":  {"e2e/bringyourown_test.go"},
 	"bring-your-own-pipeline.yaml":   {"e2e/bringyourown_test.go"},

@@ -30,7 +30,7 @@ func TestRuleFiles(t *testing.T) {
 		for _, g := range groups.Groups {
 			for _, r := range g.Rules {
 				if r.Alert == "" {
-					assert.Regexp(t, `^[a-z_]+:[a-z0-9_]+:[a-z0-9]+$`, r.Record)
+					assert.Regexp(t, `^[a-z_]+:[a-z0-9_]+(:[a-z0-9]+)?$`, r.Record)
 					continue
 				}
 				assert.Contains(t, []string{"critical", "warning", "info", "none"}, r.Labels["severity"], r.Alert)
@@ -58,6 +58,9 @@ func inference(group string) bool {
 	return group == "otelcol-gpu.inference" || group == "otelcol-gpu.applications"
 }
 func devices(group string) bool { return group != "otelcol-gpu.inference" }
+func ofScheduling(group string) bool {
+	return group == "otelcol-gpu.scheduling" || group == "otelcol-gpu.queues"
+}
 
 func newJudge(t *testing.T, db storage.Storage, engine *promql.Engine, of about) *judge.Judge {
 	t.Helper()

@@ -345,6 +345,9 @@ func TestScenarios(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(costScenarios)) {
 		costScenarios[name].play(t, name, healthy, devices, watchdog, unfired)
 	}
+	for _, name := range slices.Sorted(maps.Keys(schedulingScenarios)) {
+		schedulingScenarios[name].play(t, name, capacity, ofScheduling, nil, unfired)
+	}
 	for _, name := range slices.Sorted(maps.Keys(inferenceScenarios)) {
 		inferenceScenarios[name].play(t, name, healthyInference, inference, nil, unfired)
 	}

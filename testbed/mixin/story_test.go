@@ -80,6 +80,7 @@ func application(seconds float64) (all []sample) {
 	picker("inference_gateway_endpoints_ready", 3)
 	add("gpu_service_pods_pending", 0)
 	accounts(add, engine("summarizer", "inference_engine", "vllm"), seconds)
+	scheduling(add, seconds)
 	return all
 }
 
