@@ -5,6 +5,7 @@ package intake
 
 import (
 	"math"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -28,6 +29,8 @@ type allocation struct {
 	id, parent, profile, resource, node string
 
 	resolved    bool
+	slurm       bool    // it is from Slurm
+	nested      bool    // the job has it within a pod, which has it too
 	partitioned bool    // a scheduler that divides boards granted a part of it
 	share       float64 // of the device; 0: it is free
 	memory      float64 // of the board, as the scheduler granted it
@@ -66,8 +69,8 @@ func (x *snapshots) allocation(r *resource, p pmetric.NumberDataPoint) {
 		a.id = r.device
 	}
 	ended := p.Flags().NoRecordedValue()
-	if ended && a.id != "" {
-		return // the end of a series: the next snapshot has what is now
+	if ended && a.id != "" || a.nested {
+		return // the end of a series: the next snapshot has what is now; or the pod has it
 	}
 	n := r.on
 	if n == nil || n.key.name != a.node {
@@ -77,10 +80,16 @@ func (x *snapshots) allocation(r *resource, p pmetric.NumberDataPoint) {
 		r.on = n
 	}
 	if ended {
-		x.empty(n, at)
+		switch {
+		case a.slurm: // it knows nothing of what no job has
+			x.turn(n, at)
+		case at-n.reports[bySlurm] >= 5*minute || n.reports[bySlurm] == 0:
+			x.empty(n, at)
+		}
+		n.reports[a.manager()] = max(n.reports[a.manager()], at)
 		return
 	}
-	named := r.pod != "" || r.namespace != ""
+	named := r.pod != "" || r.namespace != "" || r.job
 	if a.id == "" || tooLong(a.id) || !a.possible(named) {
 		x.counts.Invalid++
 		return
@@ -95,6 +104,7 @@ func (x *snapshots) allocation(r *resource, p pmetric.NumberDataPoint) {
 		}
 	}
 	x.turn(n, at)
+	n.reports[a.manager()] = max(n.reports[a.manager()], at)
 	switch {
 	case a.resolved:
 		x.resolved(n, &a, at)
@@ -122,6 +132,9 @@ func (a *allocation) read(attrs pcommon.Map) {
 			a.resolved = v.Type() != pcommon.ValueTypeBool || v.Bool()
 		case names.GPUAttributionSource:
 			a.partitioned = a.partitioned || v.Str() == names.SourceAnnotation
+			a.slurm = strings.HasPrefix(v.Str(), names.SourceSlurm)
+		case names.GPUAllocationNested:
+			a.nested = v.Type() == pcommon.ValueTypeBool && v.Bool()
 		case names.GPUAllocationShare:
 			a.partitioned, a.memory = true, number(v)
 		case names.GPUAllocationShareCores:
@@ -189,6 +202,11 @@ func (x *snapshots) resolved(n *node, a *allocation, at int64) {
 		return
 	}
 	n.take(b)
+	if a.owner != nil {
+		b.held[a.manager()] = max(b.held[a.manager()], at)
+	} else if b.givenAway(n, a, at) {
+		return
+	}
 	b.named, b.listed = max(b.named, at), true
 	x.fill(n, a.owner, at)
 	p := &x.point
@@ -200,6 +218,10 @@ func (x *snapshots) resolved(n *node, a *allocation, at int64) {
 		}
 	case is.part != b.id:
 		x.part(b, a, &is, at)
+	case a.slurm && a.share < 1-1e-6 && a.owner != nil:
+		if of, ok := share.FromFloat(a.share); ok {
+			p.Part, p.Share = a.owner.partition(b.id), of // shards
+		}
 	}
 	p.Class = x.classOf(b)
 	x.ledger.Add(p)

@@ -69,6 +69,7 @@ type node struct {
 	at, before int64 // the newest snapshot of gpu.allocation, and the one before it
 	listed     int64 // the newest that listed devices, or reported an empty node
 	empty      bool  // the newest reported an empty node
+	reports    reported
 	unresolved []unresolved
 	since      int64 // the first telemetry of its boards without gpu.allocation
 	seen       int64 // the newest
@@ -86,11 +87,12 @@ type board struct {
 	memory int64   // MiB; 0: not known
 	watts  float64 // its greatest power limit; 0: not known
 	class  *ledger.Class
-	known  uint32 // version of the node's facts in class
-	listed bool   // gpu.allocation has named it or a part of it
-	seen   int64  // its newest telemetry, that of its parts included
-	named  int64  // the newest snapshot with it
-	vague  int64  // the newest snapshot with a part of which the share is not known
+	known  uint32   // version of the node's facts in class
+	held   reported // the newest snapshot in which it or a part of it had an owner
+	listed bool     // gpu.allocation has named it or a part of it
+	seen   int64    // its newest telemetry, that of its parts included
+	named  int64    // the newest snapshot with it
+	vague  int64    // the newest snapshot with a part of which the share is not known
 	parts  []part
 	// Of a node without gpu.allocation: the newest time of its telemetry, and the first as
 	// long as nothing was added.

@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 )
 
-// ownerKey is which container, pod or, without Kubernetes, service an owner is. Its texts
+// ownerKey is which container, pod, job or, without Kubernetes, service an owner is. Its texts
 // are as telemetry has them.
 type ownerKey struct{ cluster, namespace, pod, container, service string }
 
@@ -21,7 +21,7 @@ type owners struct {
 	count int
 }
 
-func (k *ownerKey) name() string { return cmp.Or(k.pod, k.service) }
+func (k *ownerKey) name() string { return cmp.Or(k.pod, k.service, k.container) }
 
 func (s *owners) get(key *ownerKey) *owner {
 	o := s.named[key.name()]
@@ -86,7 +86,7 @@ const (
 func (x *fleet) ownerOf(r *resource, by int) *owner {
 	key := ownerKey{r.cluster, r.namespace, r.pod, r.container, ""}
 	switch {
-	case r.pod != "" && r.namespace != "":
+	case r.pod != "" && r.namespace != "", r.job:
 	case r.pod == "" && r.namespace == "" && r.service != "":
 		key.service = r.service
 	default:
@@ -100,7 +100,7 @@ func (x *fleet) ownerOf(r *resource, by int) *owner {
 	}
 	o.seen = x.now
 	o.describe(r, &x.tenants, by, x.now)
-	if by == byAllocation && o.is.Service == "" && r.container != "" {
+	if by == byAllocation && o.is.Service == "" && r.pod != "" && r.container != "" {
 		// Telemetry of a device that several containers have names the pod alone.
 		key.container = ""
 		if whole := x.owners.get(&key); whole != nil && whole.is.Service != "" {

@@ -65,7 +65,7 @@ func (x *snapshots) complete(n *node) {
 		}
 	}
 	for _, b := range n.boards {
-		if b.fresh(n.at) && b.seen <= n.at+5*minute && (unplaced || !b.listed || b.placed(n)) {
+		if b.fresh(n.at) && b.seen <= n.at+5*minute && (unplaced || !b.listed || b.placed(n) || b.left(n)) {
 			x.unnamed(n, b)
 		}
 	}
@@ -140,7 +140,10 @@ func (x *snapshots) placeOwned(n *node) {
 }
 
 func samePod(a, b *owner) bool {
-	return a.is.Pod == b.is.Pod && a.is.Namespace == b.is.Namespace && a.is.Pod != ""
+	if a.is.Pod == "" {
+		return a.key == b.key && a.key.service == "" // a job
+	}
+	return a.is.Pod == b.is.Pod && a.is.Namespace == b.is.Namespace
 }
 
 // fits reports whether a part can be the one that is meant.

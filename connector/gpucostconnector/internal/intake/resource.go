@@ -20,6 +20,7 @@ type resource struct {
 	attrs pcommon.Map
 	what  uint8
 	other bool // hw.type is another kind of hardware
+	job   bool // the owner is a job of Slurm
 
 	cluster, node, host            string
 	namespace, pod, container, uid string
@@ -66,6 +67,7 @@ func (r *resource) read(rm pmetric.ResourceMetrics, what uint8) {
 			r.other = v.Str() != names.HwTypeGPU && v.Str() != ""
 		}
 	}
+	r.nameJob()
 	// A tile is never held apart from its GPU, which has its figures.
 	r.other = r.other || r.parent != "" && deviceid.MakeOf(r.device) == deviceid.MakeIntelGPU && !isReplica(r.device)
 }

@@ -4,7 +4,6 @@
 package intake
 
 import (
-	"strings"
 	"unicode"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -36,13 +35,13 @@ func (t *tenantKeys) of(attrs pcommon.Map, now int64) (tenant string, rank int) 
 		if rank < len(t.keys) && now-t.seen[i] < minute {
 			continue
 		}
-		v, ok := attrs.Get(key)
-		if !ok || v.Type() != pcommon.ValueTypeStr || strings.TrimFunc(v.Str(), invisible) == "" {
+		s := tenantOf(attrs, key)
+		if s == "" {
 			continue
 		}
 		t.seen[i] = now
 		if rank == len(t.keys) {
-			tenant, rank = v.Str(), i
+			tenant, rank = s, i
 		}
 	}
 	return tenant, rank

@@ -1,0 +1,68 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+)
+
+// managers of the devices of a node: the kubelet, and Slurm.
+const (
+	byKubelet = iota
+	bySlurm
+	managers
+)
+
+// reported is when each manager reported something last.
+type reported [managers]int64
+
+func (a *allocation) manager() int {
+	if a.slurm {
+		return bySlurm
+	}
+	return byKubelet
+}
+
+// nameJob makes a job of Slurm the owner that a resource names, if it names no pod: its
+// account is the namespace, and it has a container's place, since it is no pod.
+func (r *resource) nameJob() {
+	id := points.Str(r.attrs, names.SlurmJobID)
+	if id == "" || r.pod != "" {
+		return
+	}
+	r.job = true
+	r.namespace = points.Str(r.attrs, names.SlurmJobAccount)
+	r.container = "job " + points.Str(r.attrs, names.SlurmClusterName) + "/" + id
+}
+
+// tenantOf is the attribute of a resource that a tenant is. The namespace of a job is its
+// account.
+func tenantOf(attrs pcommon.Map, key string) string {
+	s := points.Str(attrs, key)
+	if s == "" && key == names.K8sNamespaceName && points.Str(attrs, names.SlurmJobID) != "" {
+		s = points.Str(attrs, names.SlurmJobAccount)
+	}
+	if strings.TrimFunc(s, invisible) == "" {
+		return ""
+	}
+	return s
+}
+
+// givenAway reports whether the other manager of the node has given the board away, according
+// to its newest snapshot: then it is not free.
+func (b *board) givenAway(n *node, a *allocation, at int64) bool {
+	other := managers - 1 - a.manager()
+	return b.held[other] != 0 && b.held[other] == n.reports[other] && at-b.held[other] < 5*minute
+}
+
+// left reports whether Slurm's newest snapshot, which is complete, lacks the board that a job
+// had in an earlier one. What no job has is free only where it is listed so.
+func (b *board) left(n *node) bool {
+	return n.reports[bySlurm] == n.at && b.held[bySlurm] != 0 && b.held[bySlurm] < n.at && b.named < n.at
+}

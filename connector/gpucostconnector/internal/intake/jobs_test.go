@@ -1,0 +1,82 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+func job(id, service string) attrs {
+	a := attrs{"slurm.cluster.name": "hpc", "slurm.job.id": id, "slurm.job.user": "ada", "slurm.job.account": "physics", "slurm.partition": "gpu"}
+	if service != "" {
+		a["service.namespace"], a["service.name"] = "physics", service
+	}
+	return a
+}
+
+var fromMap = attrs{names.GPUAttributionSource: names.SourceSlurmJobMap}
+
+// marker is that Slurm's snapshot has no device.
+func marker(node string, at int64) batch {
+	return newBatch().point(on(node), names.GPUAllocation, at, nil, fromMap)
+}
+
+// Two jobs of one service, one after the other, and what no job has in between.
+func TestJobs(t *testing.T) {
+	s := newStory(t, func(c *Config) { c.Tenant = []string{names.K8sNamespaceName} })
+	every(t0, t0+30*minute, 15*second, func(at int64) {
+		b := newBatch()
+		switch {
+		case at < t0+10*minute:
+			b.holds("n", at, job("7", "ada/train"), gpu(0), 1, fromMap)
+		case at < t0+12*minute:
+			b = marker("n", at)
+		default:
+			b.holds("n", at, job("8", "ada/train"), gpu(0), 1, fromMap)
+		}
+		s.read(at, b.busy(device("n", gpu(0), h100), at, .5))
+	})
+	rows := s.rows()
+	assert.InDelta(t, 28*60-30, rows["ada/train"], 1, "of what is between two snapshots")
+	assert.InDelta(t, 120, rows["(unknown)"], 1)
+	total := s.total("ada/train")
+	assert.Equal(t, [3]string{"physics", "physics", ""}, [3]string{total.Key.Namespace, total.Key.Tenant, total.Key.Pod})
+	assert.Zero(t, s.Counts())
+}
+
+// Jobs that share a device have their parts of it.
+func TestJobsThatShare(t *testing.T) {
+	s := newStory(t, nil)
+	every(t0, t0+10*minute+15*second, 15*second, func(at int64) {
+		b := newBatch().holds("n", at, job("7", "a"), gpu(0), .5, fromMap).holds("n", at, job("8", "b"), gpu(0), .5, fromMap)
+		s.read(at, b.busy(device("n", gpu(0), h100), at, .5))
+	})
+	rows := s.rows()
+	assert.InDelta(t, 292.5, rows["a"], 1)
+	assert.InDelta(t, 292.5, rows["b"], 1)
+}
+
+// A node with two managers: what the kubelet has free is the job's, and the pod of Slurm's
+// daemon has what jobs have within it.
+func TestJobsBesidePods(t *testing.T) {
+	s := newStory(t, nil)
+	every(t0, t0+10*minute+15*second, 5*second, func(at int64) {
+		b := newBatch().free("n", at, gpu(0)).holds("n", at, pod("a"), gpu(1), 1).holds("n", at, pod("slurmd"), gpu(2), 1)
+		s.read(at, b.busy(device("n", gpu(0), h100), at, .5).busy(device("n", gpu(1), h100), at, .5).busy(device("n", gpu(2), h100), at, .5))
+		b = newBatch().holds("n", at+second, job("7", "train"), gpu(0), 1, fromMap)
+		b.point(on("n", job("8", "within")), names.GPUAllocation, at+second, 1.,
+			attrs{names.HwID: gpu(2), names.GPUAttributionSource: names.SourceSlurmJobMap, names.GPUAllocationNested: true})
+		s.read(at+second, b)
+	})
+	rows := s.rows()
+	assert.InDelta(t, 610, rows["train"], 6)
+	assert.InDelta(t, 610, rows["a"], 6)
+	assert.InDelta(t, 610, rows["slurmd"], 6)
+	assert.NotContains(t, rows, "within")
+	assert.LessOrEqual(t, rows["(free)"], 6.)
+}
