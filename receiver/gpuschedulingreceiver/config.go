@@ -15,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/cluster"
 )
 
 const (
@@ -38,9 +40,9 @@ type Config struct {
 	// ClusterName becomes k8s.cluster.name where it is set.
 	ClusterName string `mapstructure:"cluster_name"`
 
-	// ResourceNames are the extended resources that are accelerators: names, or their
-	// beginning followed by "*".
-	ResourceNames []string `mapstructure:"resource_names"`
+	// Keys are which pods request accelerators, as gpu_summary has them: with the same ones
+	// both share a watch. Namespaces is not of use here.
+	gpupods.Keys `mapstructure:",squash"`
 
 	// GPUTaints are keys of taints that pods with devices tolerate: names, or their beginning
 	// followed by "*". A node with any other NoSchedule or NoExecute taint is not schedulable.
@@ -57,47 +59,27 @@ type Config struct {
 	// Nodes is whether gpu.node.devices is emitted, which has series of each node.
 	Nodes bool `mapstructure:"nodes"`
 
-	// DRA is about what is asked for through ResourceClaims.
-	DRA DRAConfig `mapstructure:"dra"`
-
 	// MaxPods bounds the pods in memory, MaxNodes the nodes, MaxQueues the names of queues.
 	MaxPods   int `mapstructure:"max_pods"`
 	MaxNodes  int `mapstructure:"max_nodes"`
 	MaxQueues int `mapstructure:"max_queues"`
 }
 
-// DRAConfig is about dynamic resource allocation.
-type DRAConfig struct {
-	// Enabled is whether ResourceClaims and ResourceSlices are read.
-	Enabled bool `mapstructure:"enabled"`
-
-	// Drivers are those of GPUs.
-	Drivers []string `mapstructure:"drivers"`
-
-	// DeviceClasses are those of GPUs, for claims that were not allocated yet.
-	DeviceClasses []string `mapstructure:"device_classes"`
-}
-
 var _ confmap.Validator = (*Config)(nil)
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Config:        k8sclient.Config{AuthType: k8sclient.ServiceAccount},
-		Interval:      15 * time.Second,
-		ResourceNames: resourcenames.Default(),
+		Config:   k8sclient.Config{AuthType: k8sclient.ServiceAccount},
+		Interval: 15 * time.Second,
+		Keys:     gpupods.DefaultKeys(),
 		GPUTaints: []string{
 			"nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/*",
 		},
 		RequestWindow: 24 * time.Hour,
 		Nodes:         true,
-		DRA: DRAConfig{
-			Enabled:       true,
-			Drivers:       []string{"gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
-			DeviceClasses: []string{"gpu.nvidia.com", "mig.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"},
-		},
-		MaxPods:   200_000,
-		MaxNodes:  20_000,
-		MaxQueues: 2_000,
+		MaxPods:       200_000,
+		MaxNodes:      20_000,
+		MaxQueues:     2_000,
 	}
 }
 
@@ -141,33 +123,29 @@ func (c *Config) Validate() error {
 			refuse("%s: is %d: use 1 or more", limit.key, limit.value)
 		}
 	}
-	c.validateResources(refuse)
+	if len(c.Namespaces) > 0 {
+		refuse("namespaces: is %q: leave it out, pods of all namespaces take devices", c.Namespaces)
+	}
+	c.Keys.Check(refuse)
 	return errors.Join(errs...)
 }
 
-func (c *Config) validateResources(refuse func(string, ...any)) {
-	if len(c.ResourceNames) == 0 {
-		refuse("resource_names: is empty: name a resource such as nvidia.com/gpu, or leave the key out for the defaults")
+// cluster is what to follow beside pods.
+func (c *Config) cluster(resources *resourcenames.Matcher) cluster.Config {
+	out := cluster.Config{
+		Nodes:    cluster.NodeKeeper{Resources: resources, GPUTaints: c.GPUTaints},
+		MaxNodes: c.MaxNodes,
 	}
-	if _, err := resourcenames.New(c.ResourceNames); err != nil {
-		for _, one := range strings.Split(err.Error(), "\n") {
-			refuse("resource_names::%s", one)
+	if c.DRA.Enabled {
+		out.Slices = &cluster.SliceKeeper{Drivers: map[string]bool{}}
+		for _, driver := range c.DRA.Drivers {
+			out.Slices.Drivers[driver] = true
 		}
 	}
-	if !c.DRA.Enabled {
-		return
-	}
-	if len(c.DRA.Drivers) == 0 {
-		refuse("dra::drivers: is empty: name a driver such as gpu.nvidia.com, leave the key out for the defaults, or set dra::enabled to false")
-	}
-	for _, list := range []struct {
-		key   string
-		names []string
-	}{{"drivers", c.DRA.Drivers}, {"device_classes", c.DRA.DeviceClasses}} {
-		for i, n := range list.names {
-			if len(validation.IsDNS1123Subdomain(n)) > 0 {
-				refuse("dra::%s::%d: %q is no name of one: write it as the cluster has it, such as gpu.nvidia.com", list.key, i, n)
-			}
-		}
-	}
+	return out
+}
+
+// need is what the watch of pods has to keep.
+func (c *Config) need() gpupods.Need {
+	return gpupods.Need{MaxPods: c.MaxPods, Scheduling: true, Others: true, QueueLabels: c.QueueLabels}
 }

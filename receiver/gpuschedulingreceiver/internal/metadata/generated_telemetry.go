@@ -31,6 +31,7 @@ type TelemetryBuilder struct {
 	GpuSchedulingAPIAge             metric.Float64ObservableGauge
 	GpuSchedulingAPIRequests        metric.Int64Counter
 	GpuSchedulingEvaluationDuration metric.Float64Histogram
+	GpuSchedulingEvaluationsFailed  metric.Int64Counter
 	GpuSchedulingInconsistencies    metric.Int64Counter
 	GpuSchedulingLimitRefusals      metric.Int64Counter
 	GpuSchedulingNodesTracked       metric.Int64ObservableUpDownCounter
@@ -151,15 +152,21 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithExplicitBucketBoundaries([]float64{0.001, 0.01, 0.1, 0.2, 1, 10}...),
 	)
 	errs = errors.Join(errs, err)
+	builder.GpuSchedulingEvaluationsFailed, err = builder.meter.Int64Counter(
+		"otelcol_gpu_scheduling_evaluations_failed",
+		metric.WithDescription("Evaluations that the next component refused. [Development]"),
+		metric.WithUnit("{evaluation}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.GpuSchedulingInconsistencies, err = builder.meter.Int64Counter(
 		"otelcol_gpu_scheduling_inconsistencies",
-		metric.WithDescription("Objects that cannot be taken as they are, by problem. They count again with every evaluation, negative_duration once. [Development]"),
+		metric.WithDescription("Objects that cannot be taken as they are, by problem. They count again with every evaluation. [Development]"),
 		metric.WithUnit("{object}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.GpuSchedulingLimitRefusals, err = builder.meter.Int64Counter(
 		"otelcol_gpu_scheduling_limit_refusals",
-		metric.WithDescription("Pods, nodes and names of queues left out because a limit was reached, by limit, at each attempt to take them in. [Development]"),
+		metric.WithDescription("Pods and nodes left out, and pods counted without namespace and queue, because a limit was reached, by limit, at each attempt to take them in. [Development]"),
 		metric.WithUnit("{object}"),
 	)
 	errs = errors.Join(errs, err)

@@ -66,10 +66,26 @@ func AssertEqualGpuSchedulingEvaluationDuration(t *testing.T, tt *componenttest.
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualGpuSchedulingEvaluationsFailed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_gpu_scheduling_evaluations_failed",
+		Description: "Evaluations that the next component refused. [Development]",
+		Unit:        "{evaluation}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_gpu_scheduling_evaluations_failed")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualGpuSchedulingInconsistencies(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_scheduling_inconsistencies",
-		Description: "Objects that cannot be taken as they are, by problem. They count again with every evaluation, negative_duration once. [Development]",
+		Description: "Objects that cannot be taken as they are, by problem. They count again with every evaluation. [Development]",
 		Unit:        "{object}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -85,7 +101,7 @@ func AssertEqualGpuSchedulingInconsistencies(t *testing.T, tt *componenttest.Tel
 func AssertEqualGpuSchedulingLimitRefusals(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_scheduling_limit_refusals",
-		Description: "Pods, nodes and names of queues left out because a limit was reached, by limit, at each attempt to take them in. [Development]",
+		Description: "Pods and nodes left out, and pods counted without namespace and queue, because a limit was reached, by limit, at each attempt to take them in. [Development]",
 		Unit:        "{object}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -34,6 +34,7 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.GpuSchedulingAPIRequests.Add(context.Background(), 1)
 	tb.GpuSchedulingEvaluationDuration.Record(context.Background(), 1)
+	tb.GpuSchedulingEvaluationsFailed.Add(context.Background(), 1)
 	tb.GpuSchedulingInconsistencies.Add(context.Background(), 1)
 	tb.GpuSchedulingLimitRefusals.Add(context.Background(), 1)
 	tb.GpuSchedulingTransitionsMissed.Add(context.Background(), 1)
@@ -45,6 +46,9 @@ func TestSetupTelemetry(t *testing.T) {
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuSchedulingEvaluationDuration(t, testTel,
 		[]metricdata.HistogramDataPoint[float64]{{}}, metricdatatest.IgnoreValue(),
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuSchedulingEvaluationsFailed(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuSchedulingInconsistencies(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},

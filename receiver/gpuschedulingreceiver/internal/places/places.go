@@ -4,10 +4,27 @@
 // Package places bounds the pairs of namespace and queue for which there are series.
 package places
 
-import "time"
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
 
 // Place is where a pod waits or waited; both are "" for pods of a pair beyond the limit.
 type Place struct{ Namespace, Queue string }
+
+// Put writes p to the attributes of a point.
+func (p Place) Put(attrs pcommon.Map) {
+	attrs.EnsureCapacity(4)
+	if p.Namespace != "" {
+		attrs.PutStr(names.K8sNamespaceName, p.Namespace)
+	}
+	if p.Queue != "" {
+		attrs.PutStr(names.GPUQueueName, p.Queue)
+	}
+}
 
 // keep is for how long a pair that no pod has stays.
 const keep = 24 * time.Hour

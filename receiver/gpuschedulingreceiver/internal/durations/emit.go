@@ -1,0 +1,33 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package durations
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// Put writes the histograms.
+func (t *Tracker) Put(ms pmetric.MetricSlice, now time.Time) {
+	for is, m := range [NumTransitions]*names.Metric{&names.SchedulingSchedule, &names.SchedulingStart} {
+		if len(t.records[is]) == 0 {
+			continue
+		}
+		points := m.InitHistogram(ms.AppendEmpty())
+		for at, h := range t.records[is] {
+			p := points.AppendEmpty()
+			p.SetStartTimestamp(pcommon.NewTimestampFromTime(h.Began))
+			p.SetTimestamp(pcommon.NewTimestampFromTime(now))
+			p.ExplicitBounds().FromRaw(Bounds)
+			p.BucketCounts().FromRaw(h.Counts)
+			p.SetCount(h.Count)
+			p.SetSum(h.Sum)
+			at.Put(p.Attributes())
+		}
+	}
+}
