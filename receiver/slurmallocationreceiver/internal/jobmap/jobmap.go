@@ -136,7 +136,7 @@ func indices(text string) ([]int, error) {
 }
 
 // uuids are the ids in CUDA_VISIBLE_DEVICES or ROCR_VISIBLE_DEVICES; nil where one of its entries is
-// an index, which counts from 0 in every job and says nothing.
+// an index, which counts from 0 in every job and means nothing.
 func uuids(text string) []string {
 	var all []string
 	for one := range strings.SplitSeq(text, ",") {

@@ -346,7 +346,7 @@ func (s *Snapshot) addFree(boards *node.Boards) {
 	}
 }
 
-// SameAs reports whether both say the same.
+// SameAs reports whether both have the same allocations and jobs.
 func (s *Snapshot) SameAs(o *Snapshot) bool {
 	return slices.Equal(s.allocations, o.allocations) && slices.Equal(s.infos, o.infos)
 }

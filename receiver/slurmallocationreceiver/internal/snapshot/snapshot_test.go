@@ -184,8 +184,8 @@ func TestService(t *testing.T) {
 		j.Name, j.NamedAt = "train", begin.Add(after)
 		return j
 	}
-	comment, nobody := job("7"), job("7")
-	comment.Comment, nobody.User = "prio, service.name=resnet; x", ""
+	comment, unnamed := job("7"), job("7")
+	comment.Comment, unnamed.User = "prio, service.name=resnet; x", ""
 	for name, c := range map[string]struct {
 		service string
 		job     jobmap.Job
@@ -203,7 +203,7 @@ func TestService(t *testing.T) {
 		"the partition":                {"partition", job("7"), 0, "gpu"},
 		"user and partition":           {"user_partition", job("7"), 0, "ada/gpu"},
 		"a file from the future":       {"user_job", job("7"), -time.Hour, "ada/gpu"},
-		"a map without users has none": {"user_job", nobody, time.Hour, ""},
+		"a map without users has none": {"user_job", unnamed, time.Hour, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := Identity{Users: true, Service: c.service, Names: true, NameWait: 90 * time.Second}
