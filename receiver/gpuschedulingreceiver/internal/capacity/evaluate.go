@@ -41,6 +41,7 @@ type claim struct{ namespace, name, resource string }
 type taken struct {
 	gpupods.Amount
 	devices []gpupods.Request // by resource
+	claims  map[claim]bool    // that are among them
 }
 
 func (t *taken) add(r gpupods.Request) {
@@ -105,10 +106,14 @@ func (f *Figures) bind(p *gpupods.Pod, at *taken, held map[claim]bool) {
 	for _, r := range p.Scheduling.Requests {
 		if r.Claim != "" {
 			is := claim{p.Namespace, r.Claim, r.Resource}
-			if held[is] {
+			held[is] = true
+			if at == nil || at.claims[is] {
 				continue
 			}
-			held[is] = true
+			if at.claims == nil {
+				at.claims = map[claim]bool{}
+			}
+			at.claims[is] = true
 		}
 		if at != nil {
 			at.add(r)
