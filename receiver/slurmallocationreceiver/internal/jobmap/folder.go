@@ -15,7 +15,12 @@ import (
 	"time"
 )
 
-const maxNameFile = 1 << 10 // bytes
+const (
+	maxNameFile = 1 << 10 // bytes
+	// unmapped is the owner that files of others have in a user namespace, such as the one of a
+	// unit of systemd with PrivateUsers.
+	unmapped = 65534
+)
 
 // ErrUnsafe is that others than root may change the folder.
 var ErrUnsafe = errors.New("the folder of the job map decides who has a GPU")
@@ -28,6 +33,8 @@ type Folder struct {
 	MaxFileSize int
 
 	known map[string]*file // by name
+	// namesErr is why no names are read: others may change their folder.
+	namesErr error
 }
 
 // file is what is known of a file as it was when it was read.
@@ -67,6 +74,10 @@ func (f *Folder) Check() error {
 	if err != nil {
 		return err
 	}
+	return check(path)
+}
+
+func check(path string) error {
 	for at := path; ; at = filepath.Dir(at) {
 		info, err := os.Lstat(at)
 		if err != nil {
@@ -99,6 +110,12 @@ func (f *Folder) Read(now time.Time) (Reading, error) {
 	entries, err := os.ReadDir(f.Path) // by name
 	if err != nil {
 		return Reading{}, err
+	}
+	f.namesErr = nil
+	if names := filepath.Join(f.Path, "names"); f.Format.Names {
+		if err := check(names); errors.Is(err, ErrUnsafe) {
+			f.namesErr = refuse(Owner, "%s", err.Error())
+		}
 	}
 	var r Reading
 	found := make(map[string]*file, len(entries))
@@ -237,10 +254,12 @@ func (f *Folder) name(j *Job, one *file) error {
 	m := markOf(info)
 	text, info, err := open(path, info, maxNameFile)
 	if err == nil {
-		if uid, _, ok := statOf(info); !ok || j.UID < 0 || int64(uid) != j.UID {
+		// Prolog alone makes files there, so an owner that is not known is the user.
+		if uid, _, ok := statOf(info); !ok || j.UID < 0 || int64(uid) != j.UID && uid != unmapped {
 			err = refuse(Owner, "it does not belong to the job's user")
 		}
 	}
+	err = cmp.Or(f.namesErr, err)
 	if err != nil {
 		if one.refusedName == m {
 			return nil

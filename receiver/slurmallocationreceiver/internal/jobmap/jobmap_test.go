@@ -197,6 +197,18 @@ func TestANameOfAnotherUserIsRefused(t *testing.T) {
 	}
 }
 
+func TestAFolderOfNamesThatOthersMayChange(t *testing.T) {
+	f := folder(t, "otelcol-gpu")
+	write(t, fmt.Sprintf(`{"v":1,"job":1,"uid":%d,"gpus":"0"}`, os.Getuid()), f.Path, "1.json")
+	write(t, "train\n\n\n", f.Path, "names", "1")
+	require.NoError(t, os.Chmod(filepath.Join(f.Path, "names"), 0o777))
+	r, err := f.Read(time.Now())
+	require.NoError(t, err)
+	assert.Empty(t, r.Jobs[0].Name)
+	require.Len(t, r.Findings, 1)
+	assert.Equal(t, Owner, ReasonOf(r.Findings[0].Err))
+}
+
 func TestAFolderThatOthersMayChange(t *testing.T) {
 	f := folder(t, "otelcol-gpu")
 	require.NoError(t, f.Check())
