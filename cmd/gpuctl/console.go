@@ -261,11 +261,13 @@ func (c *consoleClient) nodes(ctx context.Context, q string) (*consoleapi.NodesA
 }
 
 // pods are those of a service; none if it ended since it was listed.
-func (c *consoleClient) pods(ctx context.Context, cluster *string, namespace, service string) (*consoleapi.PodsAnswer, error) {
+func (c *consoleClient) pods(ctx context.Context, of *consoleapi.Service) (*consoleapi.PodsAnswer, error) {
 	all := &consoleapi.PodsAnswer{Pods: []consoleapi.Pod{}}
-	query := url.Values{"namespace": {namespace}, "service": {service}}
-	if cluster != nil {
-		query.Set("cluster", *cluster)
+	query := url.Values{"namespace": {of.Namespace}, "service": {of.Service}}
+	for parameter, value := range map[string]*string{"cluster": of.Cluster, "slurm_cluster": of.SlurmCluster} {
+		if value != nil {
+			query.Set(parameter, *value)
+		}
 	}
 	return all, c.pages(query, func(query url.Values) (*string, error) {
 		var page consoleapi.PodsAnswer

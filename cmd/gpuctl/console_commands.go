@@ -76,7 +76,7 @@ func servicesTable(w io.Writer, services []consoleapi.Service, wide bool) error 
 	for i := range services {
 		s := &services[i]
 		cells := []string{
-			named(s.Cluster), name(s.Namespace), name(s.Service), state(s), over(percent(s.Values.Utilization), s.Coverage.Utilization),
+			named(cmp.Or(s.SlurmCluster, s.Cluster)), name(s.Namespace), name(s.Service), state(s), over(percent(s.Values.Utilization), s.Coverage.Utilization),
 			over(memory(s.Values.MemoryUsed, s.Values.MemoryTotal), s.Coverage.MemoryUsed), over(watts(s.Totals.Power), s.Coverage.Power), inMean(s.Pods),
 			held(&s.Devices), count(s.Devices.Busy), count(s.Devices.Idle), age(s.Told),
 		}
@@ -93,6 +93,7 @@ type servicePods struct {
 	Cluster   *string          `json:"cluster"`
 	Namespace string           `json:"namespace"`
 	Service   string           `json:"service"`
+	Slurm     *string          `json:"slurm_cluster,omitempty"`
 	Pods      []consoleapi.Pod `json:"pods"`
 }
 
@@ -120,14 +121,14 @@ func newPS() *command {
 			found, attention := []servicePods{}, false
 			for _, one := range all.Services {
 				is := func(flag string, s string) bool { return flag == "" || flag == s }
-				if !is(service, one.Service) || !is(namespace, one.Namespace) || cluster != "" && (one.Cluster == nil || *one.Cluster != cluster) {
+				if !is(service, one.Service) || !is(namespace, one.Namespace) || cluster != "" && named(one.Cluster) != cluster && named(one.SlurmCluster) != cluster {
 					continue
 				}
-				pods, err := c.pods(ctx, one.Cluster, one.Namespace, one.Service)
+				pods, err := c.pods(ctx, &one)
 				if err != nil {
 					return err
 				}
-				found = append(found, servicePods{one.Cluster, one.Namespace, one.Service, pods.Pods})
+				found = append(found, servicePods{one.Cluster, one.Namespace, one.Service, one.SlurmCluster, pods.Pods})
 				attention = attention || pressingService(one) || slices.ContainsFunc(pods.Pods, pressingPod)
 			}
 			if service != "" && len(found) == 0 {
@@ -148,12 +149,23 @@ func newPS() *command {
 }
 
 func podsTable(w io.Writer, services []servicePods) error {
-	t := newTable(w, "NAMESPACE", "SERVICE", "POD", "STATE", "NODE", "GPUS", "UTIL", "MEMORY", "POWER", "AGE", "ATTENTION")
+	jobs := slices.ContainsFunc(services, func(s servicePods) bool {
+		return slices.ContainsFunc(s.Pods, func(p consoleapi.Pod) bool { return p.Job != nil })
+	})
+	unit, user := "POD", []string{}
+	if jobs {
+		unit, user = "POD/JOB", []string{"USER"}
+	}
+	t := newTable(w, append(append([]string{"NAMESPACE", "SERVICE", unit}, user...), "STATE", "NODE", "GPUS", "UTIL", "MEMORY", "POWER", "AGE", "ATTENTION")...)
 	for _, s := range services {
 		for _, p := range s.Pods {
-			t.row(name(s.Namespace), name(s.Service), name(p.Pod), name(string(p.State)), named(p.Node), ids(p.Devices),
+			cells := []string{name(s.Namespace), name(s.Service), unitOf(&p)}
+			if jobs {
+				cells = append(cells, userOf(p.Job))
+			}
+			t.row(append(cells, name(string(p.State)), named(p.Node), ids(p.Devices),
 				over(percent(p.Values.Utilization), p.Coverage.Utilization), over(memory(p.Values.MemoryUsed, p.Values.MemoryTotal), p.Coverage.MemoryUsed),
-				over(watts(p.Values.Power), p.Coverage.Power), age(p.Told), deviceLabels(p.Devices))
+				over(watts(p.Values.Power), p.Coverage.Power), age(p.Told), deviceLabels(p.Devices))...)
 		}
 	}
 	return t.end()
@@ -239,7 +251,7 @@ func devicesTable(w io.Writer, nodes []consoleapi.Node) error {
 			d := &n.Devices[i]
 			var owners []string
 			for _, h := range d.Holders {
-				owners = append(owners, name(h.Namespace)+"/"+name(h.Pod))
+				owners = append(owners, ownerOf(&h))
 			}
 			temperature := none
 			if d.Temperature != nil {

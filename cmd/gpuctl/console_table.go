@@ -206,6 +206,37 @@ func ids(devices []consoleapi.Device) string {
 	return strings.Join(all, ",")
 }
 
+// unitOf is a pod, or the number of the job, which stands beside its node.
+func unitOf(p *consoleapi.Pod) string {
+	if p.Job == nil || p.Job.Nested {
+		return name(p.Pod)
+	}
+	return name(p.Job.ID)
+}
+
+func userOf(j *consoleapi.Job) string {
+	if j == nil {
+		return none
+	}
+	return named(j.User)
+}
+
+// ownerOf is a pod, a job with its user, or both.
+func ownerOf(h *consoleapi.Holder) string {
+	pod := name(h.Namespace) + "/" + name(h.Pod)
+	if h.Job == nil {
+		return pod
+	}
+	job := "job " + name(h.Job.ID)
+	if h.Job.User != nil {
+		job += " of " + name(*h.Job.User)
+	}
+	if h.Job.Nested {
+		return pod + " (" + job + ")"
+	}
+	return name(h.Namespace) + "/" + job
+}
+
 // inferenceColumns are those of -o wide, which inferenceCells fills.
 var inferenceColumns = []string{"TTFT-P95", "TOKENS/S", "WAITING/RUNNING", "KV-CACHE"}
 

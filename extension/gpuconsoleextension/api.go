@@ -76,7 +76,7 @@ func (e *endpoint) method(w http.ResponseWriter, r *http.Request) *failure {
 }
 
 func (a *api) endpoints() []endpoint {
-	service := []string{"cluster", "namespace", "service"}
+	service := []string{"cluster", "slurm_cluster", "namespace", "service"}
 	with := func(more ...string) []string { return append(more, service...) }
 	return []endpoint{
 		{name: "status", answer: a.status},

@@ -103,7 +103,7 @@ func (p *parameters) given(name string) *string {
 
 // key names a service.
 func (p *parameters) key() fleet.Key {
-	return fleet.Key{Cluster: p.text("cluster", maxName), Namespace: p.name("namespace"), Service: p.name("service")}
+	return fleet.Key{Cluster: p.text("cluster", maxName), Slurm: p.text("slurm_cluster", maxName), Namespace: p.name("namespace"), Service: p.name("service")}
 }
 
 // where names a node or a device, or both.

@@ -65,6 +65,28 @@ type Holder struct {
 	Share     *float64 `json:"share"`
 	Sharing   *string  `json:"sharing"`
 	Source    string   `json:"source"`
+	// Job is the job of Slurm that owns it; then Pod is the job's part on the node, and
+	// Namespace its account. Of a nested job they are those of the pod.
+	Job *Job `json:"job,omitempty"`
+}
+
+// Job is a job of Slurm.
+type Job struct {
+	Cluster   string  `json:"cluster"`
+	ID        string  `json:"id"`
+	User      *string `json:"user"`
+	Account   *string `json:"account"`
+	Partition *string `json:"partition"`
+	// Nested: Slurm runs in a pod, which owns the device too.
+	Nested bool `json:"nested"`
+}
+
+// SlurmCluster is that of an owner that is a job alone.
+func (h *Holder) SlurmCluster() string {
+	if h.Job == nil || h.Job.Nested {
+		return ""
+	}
+	return h.Job.Cluster
 }
 
 // SourceExporterLabels is the source of an owner that only the exporter names.
@@ -175,5 +197,6 @@ type Pod struct {
 	NotMeasured []string  `json:"not_measured"`
 	Coverage    Coverages `json:"coverage"`
 	Devices     []Device  `json:"devices"`
+	Job         *Job      `json:"job,omitempty"` // of a job of Slurm, of which this is the part on a node
 	Told
 }

@@ -123,6 +123,9 @@ type Subject struct {
 	Pod       *string `json:"pod"`
 	Node      *string `json:"node"`
 	Device    *string `json:"device"`
+	// Of what is on Slurm; then Namespace is the account.
+	SlurmCluster *string `json:"slurm_cluster,omitempty"`
+	Job          *string `json:"job,omitempty"`
 }
 
 // Delivery is an attempt to deliver an event.

@@ -10,6 +10,7 @@ type Service struct {
 	Cluster        *string        `json:"cluster"`
 	Namespace      string         `json:"namespace"`
 	Service        string         `json:"service"`
+	SlurmCluster   *string        `json:"slurm_cluster,omitempty"` // of a service on Slurm; Namespace is its account
 	Attention      []Attention    `json:"attention"`
 	Reasons        []Reason       `json:"reasons"`
 	Partial        *bool          `json:"partial"`

@@ -86,6 +86,7 @@ const (
 	SlurmJob       = "slurm_job_id"
 	SlurmUser      = "slurm_job_user"
 	SlurmPartition = "slurm_partition"
+	Nested         = "gpu_allocation_nested" // the pod in which Slurm runs owns the device too
 
 	Container     = "k8s_container_name"
 	Node          = "k8s_node_name"

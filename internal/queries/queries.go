@@ -259,11 +259,24 @@ func PodsInMean(s Selector, how Smooth) string {
 
 // PodMean and PodSum ask for a figure of every pod of a service, the mean or the
 // sum over its devices.
-func PodMean(metric string, s Selector, how Smooth) string { return pods("avg", metric, s, how) }
-func PodSum(metric string, s Selector, how Smooth) string  { return pods("sum", metric, s, how) }
+func PodMean(u Unit, metric string, s Selector, how Smooth) string {
+	return u.of("avg", metric, s, how)
+}
+func PodSum(u Unit, metric string, s Selector, how Smooth) string {
+	return u.of("sum", metric, s, how)
+}
 
-func pods(aggregate, metric string, s Selector, how Smooth) string {
-	return aggregate + by(Pod) + "(max" + by(Pod, Device) + "(" + how.read(of(metric, s, Selector(Pod+`!=""`))) + "))"
+// Unit is the labels of what a service consists of; the first one must be there.
+type Unit []string
+
+// On Kubernetes it is a pod, on Slurm the part of a job on a node.
+var (
+	UnitPod = Unit{Pod}
+	UnitJob = Unit{SlurmJob, Node}
+)
+
+func (u Unit) of(aggregate, metric string, s Selector, how Smooth) string {
+	return aggregate + by(u...) + "(max" + by(append(u[:len(u):len(u)], Device)...) + "(" + how.read(of(metric, s, Selector(u[0]+`!=""`))) + "))"
 }
 
 // DeviceChart asks for a figure of devices: one line each, regardless of their owners.
@@ -293,9 +306,9 @@ func TelemetryBefore(ago time.Duration) string {
 const HeldDown = Selector(Reason + `!~"gpu_idle|clocks_setting|display_clocks"`)
 
 // PodActivity asks for the mean utilization of pods within a time, to know the busiest.
-func PodActivity(s Selector, within time.Duration) string {
+func PodActivity(u Unit, s Selector, within time.Duration) string {
 	step := max(within/20, 15*time.Second)
-	return "avg" + by(Pod) + "(avg_over_time(" + general(s, Selector(Pod+`!=""`)) + "[" + duration(within) + ":" + duration(step) + "]))"
+	return "avg" + by(u...) + "(avg_over_time(" + general(s, Selector(u[0]+`!=""`)) + "[" + duration(within) + ":" + duration(step) + "]))"
 }
 
 // within is a series without what is older than a time.

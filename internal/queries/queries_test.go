@@ -36,7 +36,7 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 		Tenant: names.GPUTenant, Currency: names.GPUCostCurrency, EnergyBasis: names.GPUEnergyBasis, CapacityState: names.GPUCapacityState,
 		CapacityType: names.GPUCapacityType, HostType: names.HostType, Region: names.CloudRegion, Budget: names.GPUBudgetName, BudgetKind: names.GPUBudgetKind,
 		BudgetPeriod: names.GPUBudgetPeriod, BudgetTimezone: names.GPUBudgetTimezone,
-		Resource: names.K8sResourceName, NodeDeviceState: names.GPUNodeDeviceState, StrandedReason: names.GPUStrandedReason, RequestSize: names.GPURequestSize,
+		Nested: names.GPUAllocationNested, Resource: names.K8sResourceName, NodeDeviceState: names.GPUNodeDeviceState, StrandedReason: names.GPUStrandedReason, RequestSize: names.GPURequestSize,
 		Queue: names.GPUQueueName, PendingReason: names.GPUPendingReason,
 		EngineRank: names.InferenceEngineRank, FinishReason: names.InferenceFinish,
 	} {
@@ -62,7 +62,7 @@ func everyQuery(s Selector) map[string]string {
 		"XIDBeganExactly": XIDBeganExactly(s), "DevicesBeganExactly": DevicesBeganExactly(s), "XIDBefore": XIDBefore(s, time.Hour),
 		"UncorrectedRise": UncorrectedRise(s, time.Hour), "Trend": Trend(s, coarse),
 		"ServiceChart": ServiceChart(ServiceUtilization, s, how), "coarse ServiceChart": ServiceChart(ServiceUtilization, s, coarse),
-		"PodsInMean": PodsInMean(s, how), "PodMean": PodMean(Utilization, s, how), "PodSum": PodSum(Power, s, coarse), "PodActivity": PodActivity(s, time.Hour),
+		"PodsInMean": PodsInMean(s, how), "PodMean": PodMean(UnitPod, Utilization, s, how), "PodSum": PodSum(UnitJob, Power, s, coarse), "PodActivity": PodActivity(UnitJob, s, time.Hour),
 		"DeviceChart": DeviceChart(Power, s, how), "coarse DeviceChart": DeviceChart(Power, s, coarse), "DeviceChart by reason": DeviceChart(Throttle, And(s, HeldDown), coarse, Reason),
 		"TelemetryBefore": TelemetryBefore(time.Hour), "BoardStates": BoardStates(s, time.Minute), "Stragglers": Stragglers(s, time.Minute), "BoardReasons": BoardReasons(s, time.Minute),
 		"NodeStates": NodeStates(s, time.Minute), "BoardsWatched": BoardsWatched(s, time.Hour), "BoardsEver": BoardsEver(s, time.Hour), "BoardInputs": BoardInputs(s, time.Minute),

@@ -52,6 +52,11 @@ func OfService(cluster, namespace, service string) Selector {
 	return And(Is(Cluster, cluster), Is(Namespace, namespace), Is(Service, service))
 }
 
+// OfSlurmService selects what is of one service of an account on Slurm.
+func OfSlurmService(cluster, slurm, account, service string) Selector {
+	return And(Is(Cluster, cluster), Is(Namespace, ""), Is(SlurmCluster, slurm), Is(Account, account), Is(Service, service))
+}
+
 // of is a series selector.
 func of(metric string, selectors ...Selector) string {
 	return metric + "{" + string(And(selectors...)) + "}"

@@ -132,9 +132,9 @@ func TestAcknowledgedNotice(t *testing.T) {
 // something: else its pods went elsewhere.
 func TestFormerOwners(t *testing.T) {
 	lost := Device{
-		ID: Place{"c1", "GPU-1"}, Node: Place{"c1", "n"}, Label: "GPU 1", Lost: true, Owners: []Owner{{"ml", "chat", "chat-0"}},
+		ID: Place{"c1", "GPU-1"}, Node: Place{"c1", "n"}, Label: "GPU 1", Lost: true, Owners: []Owner{{Namespace: "ml", Service: "chat", Pod: "chat-0"}},
 	}
-	chat := Service{"c1", "ml", "chat"}
+	chat := Service{Cluster: "c1", Namespace: "ml", Name: "chat"}
 	missing := []consoleapi.Reason{{Kind: consoleapi.MissingPods, Severity: consoleapi.SeverityWarn}}
 	f := Find(Read(nil, now), &Telemetry{Devices: []Device{lost}})
 	assert.Empty(t, f.Service(chat, nil))

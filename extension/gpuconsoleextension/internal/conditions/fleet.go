@@ -16,11 +16,11 @@ import (
 type Place struct{ Cluster, Name string }
 
 // Service names a service.
-type Service struct{ Cluster, Namespace, Name string }
+type Service struct{ Cluster, Slurm, Namespace, Name string }
 
-// Owner is a pod of a service that owns a device. Service is empty where it is
+// Owner is a pod, or a job on a node, of a service that owns a device. Service is empty where it is
 // not known.
-type Owner struct{ Namespace, Service, Pod string }
+type Owner struct{ Slurm, Namespace, Service, Pod string }
 
 // Device is what telemetry shows of a device.
 type Device struct {
@@ -188,12 +188,12 @@ func (f *Fleet) attribute(e *entry, devices []*Device) {
 			if d.Current {
 				of = current
 			}
-			of[Service{d.ID.Cluster, o.Namespace, o.Service}] = o
+			of[Service{d.ID.Cluster, o.Slurm, o.Namespace, o.Service}] = o
 		}
 	}
 	s := &e.Subject
 	if e.device.Name != "" && len(current)+len(former) == 0 && !free && s.Namespace != nil && s.Service != nil {
-		former[Service{e.device.Cluster, *s.Namespace, *s.Service}] = Owner{*s.Namespace, *s.Service, value(s.Pod)}
+		former[Service{e.device.Cluster, value(s.SlurmCluster), *s.Namespace, *s.Service}] = Owner{value(s.SlurmCluster), *s.Namespace, *s.Service, value(s.Pod)}
 	}
 	for service := range current {
 		f.byService[service] = append(f.byService[service], e)
@@ -205,13 +205,13 @@ func (f *Fleet) attribute(e *entry, devices []*Device) {
 	if e.device.Name == "" {
 		return
 	}
-	s.Namespace, s.Service, s.Pod = nil, nil, nil
+	s.Namespace, s.Service, s.Pod, s.SlurmCluster = nil, nil, nil, nil
 	for _, of := range []map[Service]Owner{current, former} {
 		if len(current) > 1 || len(of) != 1 {
 			continue // none, or several
 		}
 		for _, o := range of {
-			s.Namespace, s.Service, s.Pod = pointer(o.Namespace), pointer(o.Service), pointer(o.Pod)
+			s.Namespace, s.Service, s.Pod, s.SlurmCluster = pointer(o.Namespace), pointer(o.Service), pointer(o.Pod), pointer(o.Slurm)
 		}
 		return
 	}
@@ -267,7 +267,7 @@ func (f *Fleet) taken(own []consoleapi.Reason) map[string]bool {
 
 func sameOwn(r consoleapi.Reason) string {
 	s := r.Subject
-	return sameService(r.Kind, Service{value(s.Cluster), value(s.Namespace), value(s.Service)})
+	return sameService(r.Kind, Service{value(s.Cluster), value(s.SlurmCluster), value(s.Namespace), value(s.Service)})
 }
 
 // All is everything that needs attention, each once: own are the own reasons of

@@ -138,6 +138,12 @@ func ofEvent(e *store.Event, notice bool) *entry {
 		Kind: kind, Severity: severityOf(e.Severity, notice), Label: label, Text: cmp.Or(e.Message, label), Notice: notice, EventID: &id, Since: &since,
 	}}
 	cluster, node := text(e, names.K8sClusterName), cmp.Or(text(e, names.K8sNodeName), text(e, names.HostName))
+	namespace, slurm := text(e, names.K8sNamespaceName), ""
+	if namespace == "" { // on Slurm it is in an account
+		if slurm = text(e, names.SlurmClusterName); slurm != "" {
+			namespace = text(e, names.ServiceNamespace)
+		}
+	}
 	if kind == consoleapi.DownExporter || kind == consoleapi.FrozenExporter {
 		out.node = Place{cluster, node}
 		out.same = sameExporter(cluster, node, text(e, names.ServerAddress), text(e, names.ServerPort))
@@ -145,7 +151,7 @@ func ofEvent(e *store.Event, notice bool) *entry {
 		out.device, out.node = Place{cluster, device}, Place{cluster, node}
 		out.same = sameDevice(kind, out.device, text(e, names.GPUXIDCode))
 	} else if service := text(e, names.ServiceName); service != "" && node == "" {
-		out.service = Service{cluster, text(e, names.K8sNamespaceName), service}
+		out.service = Service{cluster, slurm, namespace, service}
 		out.same = sameService(kind, out.service)
 	} else if node != "" {
 		out.node = Place{cluster, node}
@@ -155,8 +161,9 @@ func ofEvent(e *store.Event, notice bool) *entry {
 		out.same = e.Key
 	}
 	out.Subject = consoleapi.Subject{
-		Cluster: pointer(cluster), Namespace: pointer(text(e, names.K8sNamespaceName)), Service: pointer(text(e, names.ServiceName)),
+		Cluster: pointer(cluster), Namespace: pointer(namespace), Service: pointer(text(e, names.ServiceName)),
 		Pod: pointer(text(e, names.K8sPodName)), Node: pointer(node), Device: pointer(out.device.Name),
+		SlurmCluster: pointer(slurm), Job: pointer(text(e, names.SlurmJobID)),
 	}
 	return out
 }
@@ -172,7 +179,7 @@ func sameNode(kind consoleapi.Attention, node Place) string {
 }
 
 func sameService(kind consoleapi.Attention, s Service) string {
-	return same("service", string(kind), s.Cluster, s.Namespace, s.Name)
+	return same("service", string(kind), s.Cluster, s.Slurm, s.Namespace, s.Name)
 }
 
 // sameExporter is one condition, down or frozen. The pod of a node's exporter, and

@@ -125,7 +125,7 @@ func telemetryOf(j *age.Judge, inv *inventory.Inventory, found map[inventory.Pla
 		parent := inv.Devices[inventory.Place{Cluster: id.Cluster, Name: d.Parent}]
 		one.Lost = d.State == consoleapi.DeviceLost && (parent == nil || parent.State != consoleapi.DeviceLost)
 		for _, h := range d.Owners {
-			one.Owners = append(one.Owners, conditions.Owner{Namespace: h.Namespace, Service: optional.Value(h.Service), Pod: h.Pod})
+			one.Owners = append(one.Owners, conditions.Owner{Slurm: h.SlurmCluster(), Namespace: h.Namespace, Service: optional.Value(h.Service), Pod: h.Pod})
 		}
 		found[id] = one
 	}
@@ -150,7 +150,7 @@ func telemetryOf(j *age.Judge, inv *inventory.Inventory, found map[inventory.Pla
 func attend(found []*service, all *wrong) {
 	for _, s := range found {
 		s.Devices.Health = all.health.Count(s.held)
-		s.Reasons = all.Service(conditions.Service{Cluster: s.key.Cluster, Namespace: s.key.Namespace, Name: s.key.Service}, s.own)
+		s.Reasons = all.Service(conditions.Service{Cluster: s.key.Cluster, Slurm: s.key.Slurm, Namespace: s.key.Namespace, Name: s.key.Service}, s.own)
 		s.Attention = conditions.Kinds(s.Reasons)
 	}
 	slices.SortFunc(found, compareServices)

@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/age"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inference"
+	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
@@ -177,7 +178,7 @@ func inferenceLines(ctx context.Context, q *ask.Questions, out *consoleapi.Range
 	if out.By == ByPod {
 		s, service = queries.And(s, queries.Fits(queries.OneOf(queries.Pod, names...))), ""
 	}
-	if len(names) == 0 {
+	if len(names) == 0 || out.By == ByPod && key.Slurm != "" {
 		return nil // nothing is known of the service
 	}
 	return inference.Chart(ctx, q, s, g, service, names, &out.Charts)
@@ -186,20 +187,20 @@ func inferenceLines(ctx context.Context, q *ask.Questions, out *consoleapi.Range
 // podLines puts one line a pod on each chart, the busiest pods first.
 func podLines(ctx context.Context, r *reading, out *consoleapi.RangeAnswer, key Key, w Window, g ask.Grid, how queries.Smooth) error {
 	s := key.Selector()
-	active := r.Vector(queries.PodActivity(s, w.Length))
+	active := r.Vector(queries.PodActivity(key.Unit(), s, w.Length))
 	seen := r.Vector(queries.DeviceUtilizationTime(s))
-	inventory := r.inventory(queries.Is(queries.Cluster, key.Cluster))
+	read := r.inventory(queries.Is(queries.Cluster, key.Cluster))
 	if err := r.Wait(); err != nil {
 		return err
 	}
-	inv, err := inventory(ctx)
+	inv, err := read(ctx)
 	if err != nil {
 		return err
 	}
 	frozen := inv.FrozenPods(key)
 	newestOf(r.Judge, seen)
 	slices.SortFunc(*active, func(a, b *model.Sample) int {
-		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Metric[queries.Pod], b.Metric[queries.Pod]))
+		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(inventory.UnitOf(a.Metric), inventory.UnitOf(b.Metric)))
 	})
 	if n := r.options.MaxLines; len(*active) > n {
 		out.Truncated = len(*active) - n
@@ -208,12 +209,14 @@ func podLines(ctx context.Context, r *reading, out *consoleapi.RangeAnswer, key 
 	if len(*active) == 0 {
 		return nil
 	}
-	names := make([]string, 0, len(*active))
+	names, values := make([]string, 0, len(*active)), make([]string, 0, len(*active))
+	unit := key.Unit()
 	for _, sample := range *active {
-		names = append(names, string(sample.Metric[queries.Pod]))
+		names = append(names, inventory.UnitOf(sample.Metric))
+		values = append(values, string(sample.Metric[model.LabelName(unit[0])]))
 	}
 	if out.Truncated > 0 {
-		s = queries.And(s, queries.Fits(queries.OneOf(queries.Pod, names...)))
+		s = queries.And(s, queries.Fits(queries.OneOf(unit[0], values...)))
 	}
 	r.More(ctx)
 	general := queries.And(s, queries.Is(queries.Task, "general"))
@@ -221,10 +224,10 @@ func podLines(ctx context.Context, r *reading, out *consoleapi.RangeAnswer, key 
 		chart *consoleapi.Chart
 		found *model.Matrix
 	}{
-		{&out.Charts.Utilization, r.Matrix(queries.PodMean(queries.Utilization, general, how), g)},
-		{&out.Charts.Memory, r.Matrix(queries.PodSum(queries.MemoryUsage, s, how), g)},
-		{&out.Charts.Tensor, r.Matrix(queries.PodMean(queries.PipeActive, queries.And(s, queries.Is(queries.Pipe, "tensor")), how), g)},
-		{&out.Charts.Power, r.Matrix(queries.PodSum(queries.Power, s, how), g)},
+		{&out.Charts.Utilization, r.Matrix(queries.PodMean(unit, queries.Utilization, general, how), g)},
+		{&out.Charts.Memory, r.Matrix(queries.PodSum(unit, queries.MemoryUsage, s, how), g)},
+		{&out.Charts.Tensor, r.Matrix(queries.PodMean(unit, queries.PipeActive, queries.And(s, queries.Is(queries.Pipe, "tensor")), how), g)},
+		{&out.Charts.Power, r.Matrix(queries.PodSum(unit, queries.Power, s, how), g)},
 	}
 	if err := r.Wait(); err != nil {
 		return err
@@ -236,7 +239,7 @@ func podLines(ctx context.Context, r *reading, out *consoleapi.RangeAnswer, key 
 			f.chart.Series = append(f.chart.Series, consoleapi.Series{Name: name, Values: lines[name]})
 		}
 		for _, stream := range *f.found {
-			if line := lines[string(stream.Metric[queries.Pod])]; line != nil {
+			if line := lines[inventory.UnitOf(stream.Metric)]; line != nil {
 				g.Fill(line, stream)
 			}
 		}

@@ -148,11 +148,11 @@ func matching(all []*consoleapi.Event, q EventQuery) []*consoleapi.Event {
 // lower case.
 func mentions(e *consoleapi.Event, text string) bool {
 	s := &e.Subject
-	return contains(text, e.Name, optional.Value(e.Body), optional.Value(s.Cluster), optional.Value(s.Namespace), optional.Value(s.Service), optional.Value(s.Pod), optional.Value(s.Node), optional.Value(s.Device))
+	return contains(text, e.Name, optional.Value(e.Body), optional.Value(s.Cluster), optional.Value(s.Namespace), optional.Value(s.Service), optional.Value(s.Pod), optional.Value(s.Node), optional.Value(s.Device), optional.Value(s.Job), optional.Value(s.SlurmCluster))
 }
 
 func about(s consoleapi.Subject, k Key) bool {
-	return optional.Value(s.Service) == k.Service && optional.Value(s.Namespace) == k.Namespace && optional.Value(s.Cluster) == k.Cluster
+	return optional.Value(s.Service) == k.Service && optional.Value(s.Namespace) == k.Namespace && optional.Value(s.Cluster) == k.Cluster && optional.Value(s.SlurmCluster) == k.Slurm
 }
 
 // Freshness of the log: its newest event.
@@ -224,7 +224,7 @@ func (l Log) event(id string) *consoleapi.Event {
 }
 
 // subjects are the attributes of the subject.
-var subjects = []string{names.K8sClusterName, names.K8sNamespaceName, names.ServiceName, names.K8sPodName, names.K8sNodeName, names.HwID}
+var subjects = []string{names.K8sClusterName, names.K8sNamespaceName, names.ServiceName, names.K8sPodName, names.K8sNodeName, names.HwID, names.SlurmClusterName, names.SlurmJobID}
 
 func convertEvent(e *store.Event) *consoleapi.Event {
 	attribute := func(key string) *string {
@@ -242,6 +242,12 @@ func convertEvent(e *store.Event) *consoleapi.Event {
 			Pod: attribute(names.K8sPodName), Node: cmp.Or(attribute(names.K8sNodeName), attribute(names.HostName)), Device: attribute(names.HwID),
 		},
 	}
+	if out.Subject.Namespace == nil {
+		if out.Subject.SlurmCluster = attribute(names.SlurmClusterName); out.Subject.SlurmCluster != nil {
+			out.Subject.Namespace = attribute(names.ServiceNamespace)
+		}
+	}
+	out.Subject.Job = attribute(names.SlurmJobID)
 	if e.State == names.EventRaised || e.State == names.EventCleared {
 		out.State = &e.State
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
 
 // measured is a device and the values of it that count.
@@ -111,11 +110,12 @@ func over(all []measured) (values consoleapi.Values, coverage consoleapi.Coverag
 // counts what its averages leave out: those of missing pods, and those with a newest
 // utilization older than the oldest point in the averages of their service.
 func judge(inv *inventory.Inventory, services []*service, missing *model.Vector) {
-	type name struct{ cluster, namespace, pod string }
+	type name struct{ cluster, slurm, namespace, pod string }
 	gone := map[name]bool{}
 	for _, sample := range *missing {
 		if m := sample.Metric; sample.Value == 1 {
-			gone[name{string(m[queries.Cluster]), string(m[queries.Namespace]), string(m[queries.Pod])}] = true
+			k := inventory.KeyOf(m)
+			gone[name{k.Cluster, k.Slurm, k.Namespace, inventory.UnitOf(m)}] = true
 		}
 	}
 	oldest := map[Key]time.Time{}
@@ -126,8 +126,8 @@ func judge(inv *inventory.Inventory, services []*service, missing *model.Vector)
 	}
 	for _, d := range inv.Devices {
 		for _, h := range d.Owners {
-			t := oldest[Key{Cluster: d.ID.Cluster, Namespace: h.Namespace, Service: optional.Value(h.Service)}]
-			d.Gone = d.Gone || gone[name{d.ID.Cluster, h.Namespace, h.Pod}]
+			t := oldest[inventory.KeyOfOwner(d.ID.Cluster, &h)]
+			d.Gone = d.Gone || gone[name{d.ID.Cluster, h.SlurmCluster(), h.Namespace, h.Pod}]
 			d.Silent = d.Silent || d.Gone || !d.Measured.IsZero() && d.Measured.Before(t)
 		}
 	}

@@ -22,6 +22,8 @@ type pod struct {
 	name    string
 	state   consoleapi.PodState
 	devices []*inventory.Device
+	job     *consoleapi.Job   // on Slurm
+	node    model.LabelValue  // of the job
 	seen    time.Time         // of its newest utilization
 	newest  *inventory.Device // the device of it
 }
@@ -54,26 +56,33 @@ func readPods(ctx context.Context, r *reading, key Key) (*Pods, error) {
 		return found[name]
 	}
 	for _, sample := range *states {
-		name := string(sample.Metric[queries.Pod])
+		name := inventory.UnitOf(sample.Metric)
 		if name == "" || sample.Value != 1 {
 			continue
 		}
 		switch s := consoleapi.PodState(sample.Metric[queries.StateOfPod]); s {
 		case consoleapi.PodReporting, consoleapi.PodDegraded, consoleapi.PodMissing, consoleapi.PodWarming, consoleapi.PodNotRunning:
-			of(name).state = s
+			p := of(name)
+			p.state = s
+			if p.job = inventory.JobOf(sample.Metric); p.job != nil {
+				p.node = sample.Metric[queries.Node]
+			}
 		}
 	}
 	for _, d := range out.inv.Devices {
 		for i, h := range d.Owners {
 			// A device that is shared has the owners of its replicas, which
 			// are devices of their own.
-			if len(d.Parts) > 0 || h.Namespace != key.Namespace || hasPod(d.Owners[:i], h) {
+			if len(d.Parts) > 0 || h.Namespace != key.Namespace || h.SlurmCluster() != key.Slurm || hasPod(d.Owners[:i], h) {
 				continue
 			}
 			if optional.Value(h.Service) != key.Service && (h.Service != nil || found[h.Pod] == nil) {
 				continue
 			}
 			p := of(h.Pod)
+			if key.Slurm != "" && h.Job != nil {
+				p.job = h.Job // which has its user, too
+			}
 			p.devices = append(p.devices, d)
 			if t := d.LastWord(); t.After(p.seen) {
 				p.seen, p.newest = t, d
@@ -95,7 +104,9 @@ func readPods(ctx context.Context, r *reading, key Key) (*Pods, error) {
 // hasPod reports whether a pod is named already: two of its containers may hold
 // one device.
 func hasPod(all []consoleapi.Holder, h consoleapi.Holder) bool {
-	return slices.ContainsFunc(all, func(one consoleapi.Holder) bool { return one.Namespace == h.Namespace && one.Pod == h.Pod })
+	return slices.ContainsFunc(all, func(one consoleapi.Holder) bool {
+		return one.Namespace == h.Namespace && one.Pod == h.Pod && one.SlurmCluster() == h.SlurmCluster()
+	})
 }
 
 func podRank(s consoleapi.PodState) int {
@@ -138,7 +149,7 @@ func (p *Pods) Page(ctx context.Context, from, to int) ([]consoleapi.Pod, error)
 		slices.SortFunc(one.devices, inventory.CompareDevices)
 		pod := consoleapi.Pod{
 			Pod: one.name, State: one.state, Exporter: consoleapi.ExporterUnknown,
-			Devices: make([]consoleapi.Device, 0, len(one.devices)),
+			Devices: make([]consoleapi.Device, 0, len(one.devices)), Job: one.job, Node: optional.Text(one.node),
 		}
 		if one.newest != nil {
 			pod.Told = one.newest.ReportedAt(p.reading.Judge, one.seen)

@@ -58,7 +58,7 @@ func askServices(q *ask.Questions, j *age.Judge, s queries.Selector, at time.Tim
 			key := inventory.KeyOf(m)
 			if found[key] == nil {
 				found[key] = &service{key: key, Service: consoleapi.Service{
-					Cluster: optional.Text(m[queries.Cluster]), Namespace: key.Namespace, Service: key.Service, Attention: []consoleapi.Attention{}, Reasons: []consoleapi.Reason{}, NotMeasured: []string{},
+					Cluster: optional.Text(m[queries.Cluster]), Namespace: key.Namespace, Service: key.Service, Attention: []consoleapi.Attention{}, Reasons: []consoleapi.Reason{}, NotMeasured: []string{}, SlurmCluster: optional.Text(model.LabelValue(key.Slurm)),
 				}}
 			}
 			return found[key]

@@ -32,7 +32,7 @@ func readServices(ctx context.Context, r *reading, match string) (*Services, err
 	out.Summary.Health = wrong.health.Count(physicalOf(inv))
 	match = strings.ToLower(match)
 	for _, s := range found {
-		if match == "" || contains(match, s.key.Service, s.key.Namespace, s.key.Cluster) {
+		if match == "" || contains(match, s.key.Service, s.key.Namespace, s.key.Cluster, s.key.Slurm) {
 			out.list = append(out.list, s)
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Services) Len() int { return len(s.list) }
 // Key distinguishes one from all others.
 func (s *Services) Key(i int) string {
 	k := s.list[i].key
-	return k.Cluster + "\x00" + k.Namespace + "\x00" + k.Service
+	return k.Cluster + "\x00" + k.Slurm + "\x00" + k.Namespace + "\x00" + k.Service
 }
 
 // Page returns some of them, with the trend of each on a grid if wanted: over a
@@ -118,7 +118,11 @@ func selectorOf(list []*service) queries.Selector {
 	var services, namespaces []string
 	for _, s := range list {
 		services = append(services, s.key.Service)
-		namespaces = append(namespaces, s.key.Namespace)
+		if s.key.Slurm == "" {
+			namespaces = append(namespaces, s.key.Namespace)
+		} else {
+			namespaces = append(namespaces, "") // it is in an account
+		}
 	}
 	slices.Sort(services)
 	slices.Sort(namespaces)
@@ -177,7 +181,7 @@ func readService(ctx context.Context, r *reading, key Key) (*consoleapi.ServiceA
 	missing := []string{}
 	for _, sample := range *pods {
 		if sample.Value == 1 {
-			missing = append(missing, string(sample.Metric[queries.Pod]))
+			missing = append(missing, inventory.UnitOf(sample.Metric))
 		}
 	}
 	slices.Sort(missing)

@@ -134,7 +134,7 @@ function View({ route: r, status }: { route: Route; status: Status }) {
     case "events":
       return <Titled title="Events"><Events severity={r.severity} q={r.q} active={r.active} name={r.name} event={r.event} status={status} /></Titled>;
     case "service": {
-      const key = JSON.stringify([r.name.cluster, r.name.namespace, r.name.service]);
+      const key = JSON.stringify([r.name.cluster, r.name.slurm_cluster, r.name.namespace, r.name.service]);
       return <Service key={key} name={r.name} status={status} window={windowOf(r.window, status)} by={r.by} />;
     }
     case "place":

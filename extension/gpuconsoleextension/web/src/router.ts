@@ -72,6 +72,7 @@ function split(text: string): [string, string] {
 
 const serviceName = (p: URLSearchParams): ServiceName => ({
   cluster: p.get("cluster") || null,
+  ...(p.get("slurm_cluster") ? { slurm_cluster: p.get("slurm_cluster")! } : {}),
   namespace: p.get("namespace") ?? "",
   service: p.get("service") ?? "",
 });
@@ -88,7 +89,7 @@ export const nodesLink = (p: { q?: string; node?: string; attention?: boolean } 
 /** A node's page, or that of one device. */
 export const placeLink = (w: Where, window?: string | null): string => (w.device ? address("/device", { cluster: w.cluster, device: w.device, window }) : address("/node", { cluster: w.cluster, node: w.node, window }));
 export const serviceLink = (name: ServiceName, p: { window?: string | null; by?: string } = {}): string =>
-  address("/service", { ...name, window: p.window, by: p.by === "pod" ? "pod" : undefined });
+  address("/service", { cluster: name.cluster, slurm_cluster: name.slurm_cluster, namespace: name.namespace, service: name.service, window: p.window, by: p.by === "pod" ? "pod" : undefined });
 export const eventsLink = (p: { min_severity?: string; q?: string; active?: boolean; name?: ServiceName | null; event?: string | null } = {}): string =>
   address("/events", { min_severity: p.min_severity, q: p.q, active: p.active ? "true" : null, ...(p.name ?? {}), event: p.event });
 export const capacityLink = (p: Partial<CapacityRoute> = {}): string => address("/capacity", { ...p });

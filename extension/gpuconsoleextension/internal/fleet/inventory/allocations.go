@@ -5,6 +5,7 @@ package inventory // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpucon
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -46,7 +47,7 @@ func (inv builder) putAllocations(a *answers) {
 		reported[d] = append(reported[d], allocated(sample)...)
 	}
 	for d, owners := range reported {
-		d.Owners = owners
+		d.Owners = nest(owners)
 		d.Free = len(owners) == 0
 	}
 	inv.putUnresolved(unresolved)
@@ -55,16 +56,23 @@ func (inv builder) putAllocations(a *answers) {
 // nameServices gives owners their services: the kubelet names the pods that own
 // devices, and no service.
 func (inv builder) nameServices(pods model.Vector) {
-	type pod struct{ cluster, namespace, name string }
+	type pod struct {
+		of   Key
+		name string
+	}
+	named := func(k Key, name string) pod {
+		k.Service = ""
+		return pod{k, name}
+	}
 	services := make(map[pod]model.LabelValue, len(pods))
 	for _, sample := range pods {
 		m := sample.Metric
-		services[pod{string(m[queries.Cluster]), string(m[queries.Namespace]), string(m[queries.Pod])}] = m[queries.Service]
+		services[named(KeyOf(m), UnitOf(m))] = m[queries.Service]
 	}
 	for _, d := range inv.Devices {
 		for i := range d.Owners {
 			if h := &d.Owners[i]; h.Service == nil {
-				h.Service = optional.Text(services[pod{d.ID.Cluster, h.Namespace, h.Pod}])
+				h.Service = optional.Text(services[named(KeyOfOwner(d.ID.Cluster, h), h.Pod)])
 			}
 		}
 	}
@@ -73,7 +81,7 @@ func (inv builder) nameServices(pods model.Vector) {
 // allocated is the owner that gpu.allocation names; none for a free device.
 func allocated(sample *model.Sample) []consoleapi.Holder {
 	m := sample.Metric
-	if sample.Value <= 0 || m[queries.Pod] == "" {
+	if sample.Value <= 0 || UnitOf(m) == "" {
 		return nil
 	}
 	source := string(m[queries.Source])
@@ -83,10 +91,35 @@ func allocated(sample *model.Sample) []consoleapi.Holder {
 	h := ownerOf(m, source)
 	h.Share = optional.Pointer(min(1, float64(sample.Value)))
 	switch s := string(m[queries.Sharing]); s {
-	case "none", "time_slicing", "mps":
+	case "none", "time_slicing", "mps", "slurm_shared":
 		h.Sharing = &s
 	}
 	return []consoleapi.Holder{h}
+}
+
+// nest gives the pods in which Slurm runs the jobs that own a device within them.
+func nest(owners []consoleapi.Holder) []consoleapi.Holder {
+	nested := func(h consoleapi.Holder) bool { return h.Job != nil && h.Job.Nested }
+	if !slices.ContainsFunc(owners, nested) || !slices.ContainsFunc(owners, func(h consoleapi.Holder) bool { return h.Job == nil }) {
+		return owners
+	}
+	var out []consoleapi.Holder
+	for _, pod := range owners {
+		if pod.Job != nil {
+			if !nested(pod) {
+				out = append(out, pod)
+			}
+			continue
+		}
+		for _, job := range owners {
+			if nested(job) {
+				both := pod
+				both.Job, both.Share, both.Sharing = job.Job, job.Share, job.Sharing
+				out = append(out, both)
+			}
+		}
+	}
+	return out
 }
 
 // putUnresolved notes devices that are held, and that cannot be joined to a device

@@ -22,20 +22,62 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
 
-// Key names a service; an empty cluster is that of telemetry that names none.
-type Key struct{ Cluster, Namespace, Service string }
+// Key names a service; an empty cluster is that of telemetry that names none. Of a service
+// on Slurm, which has a Slurm cluster, the namespace is its account.
+type Key struct{ Cluster, Slurm, Namespace, Service string }
 
 // KeyOf is the service that a series is of.
 func KeyOf(m model.Metric) Key {
-	return Key{string(m[queries.Cluster]), string(m[queries.Namespace]), string(m[queries.Service])}
+	k := Key{Cluster: string(m[queries.Cluster]), Namespace: string(m[queries.Namespace]), Service: string(m[queries.Service])}
+	if k.Namespace == "" && m[queries.SlurmCluster] != "" {
+		k.Slurm, k.Namespace = string(m[queries.SlurmCluster]), string(m[queries.Account])
+	}
+	return k
 }
 
 // Selector selects the series of the service.
-func (k Key) Selector() queries.Selector { return queries.OfService(k.Cluster, k.Namespace, k.Service) }
+func (k Key) Selector() queries.Selector {
+	if k.Slurm != "" {
+		return queries.OfSlurmService(k.Cluster, k.Slurm, k.Namespace, k.Service)
+	}
+	return queries.OfService(k.Cluster, k.Namespace, k.Service)
+}
+
+// Unit is the labels of what the service consists of.
+func (k Key) Unit() queries.Unit {
+	if k.Slurm != "" {
+		return queries.UnitJob
+	}
+	return queries.UnitPod
+}
+
+// KeyOfOwner is the service of an owner in a cluster.
+func KeyOfOwner(cluster string, h *consoleapi.Holder) Key {
+	return Key{cluster, h.SlurmCluster(), h.Namespace, optional.Value(h.Service)}
+}
+
+// UnitOf is the pod that a series is of, or the part of a job on a node.
+func UnitOf(m model.Metric) string {
+	if m[queries.Pod] != "" || m[queries.SlurmJob] == "" {
+		return string(m[queries.Pod])
+	}
+	return string(m[queries.SlurmJob]) + " on " + nodeName(m)
+}
+
+// JobOf is the job that a series is of; nil if it is of none.
+func JobOf(m model.Metric) *consoleapi.Job {
+	if m[queries.SlurmJob] == "" {
+		return nil
+	}
+	return &consoleapi.Job{
+		Cluster: string(m[queries.SlurmCluster]), ID: string(m[queries.SlurmJob]), User: optional.Text(m[queries.SlurmUser]), Account: optional.Text(m[queries.Account]),
+		Partition: optional.Text(m[queries.SlurmPartition]), Nested: m[queries.Pod] != "" || m[queries.Nested] == "true",
+	}
+}
 
 // CompareKeys orders by namespace, then service, then cluster.
 func CompareKeys(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Cluster, b.Cluster))
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Slurm, b.Slurm))
 }
 
 // Place names a device or a node within a cluster.
@@ -212,7 +254,7 @@ func (inv builder) putTelemetry(a *answers) {
 	for _, d := range inv.Devices {
 		d.Parent = parentOf(d.ID.Name, d.Identity)
 		d.Node = Place{d.ID.Cluster, nodeName(d.Identity)}
-		if d.Identity[queries.Pod] != "" {
+		if UnitOf(d.Identity) != "" {
 			d.Owners = []consoleapi.Holder{ownerOf(d.Identity, consoleapi.SourceExporterLabels)}
 		}
 	}
@@ -231,7 +273,8 @@ func (inv *Inventory) owned(m model.Metric, d *Device) {
 }
 
 func sameOwner(a, b model.Metric) bool {
-	return a[queries.Namespace] == b[queries.Namespace] && a[queries.Pod] == b[queries.Pod] && a[queries.Container] == b[queries.Container]
+	return a[queries.Namespace] == b[queries.Namespace] && a[queries.Pod] == b[queries.Pod] && a[queries.Container] == b[queries.Container] &&
+		a[queries.SlurmCluster] == b[queries.SlurmCluster] && a[queries.SlurmJob] == b[queries.SlurmJob]
 }
 
 func parentOf(id string, m model.Metric) string {
@@ -254,8 +297,8 @@ func nodeName(m model.Metric) string {
 
 func ownerOf(m model.Metric, source string) consoleapi.Holder {
 	return consoleapi.Holder{
-		Namespace: string(m[queries.Namespace]), Service: optional.Text(m[queries.Service]), Pod: string(m[queries.Pod]),
-		Container: optional.Text(m[queries.Container]), Source: source,
+		Namespace: KeyOf(m).Namespace, Service: optional.Text(m[queries.Service]), Pod: UnitOf(m),
+		Container: optional.Text(m[queries.Container]), Source: source, Job: JobOf(m),
 	}
 }
 
@@ -293,7 +336,7 @@ func (inv *Inventory) FrozenPods(key Key) map[string]time.Time {
 	frozen := map[string]time.Time{}
 	for _, d := range inv.Devices {
 		for _, h := range d.Owners {
-			if d.FrozenSince.IsZero() || h.Namespace != key.Namespace || optional.Value(h.Service) != key.Service {
+			if d.FrozenSince.IsZero() || KeyOfOwner(key.Cluster, &h) != key {
 				continue
 			}
 			if t, found := frozen[h.Pod]; !found || d.FrozenSince.Before(t) {

@@ -90,7 +90,7 @@ func (d *Device) inherit() {
 
 func hasOwner(all []consoleapi.Holder, h consoleapi.Holder) bool {
 	for _, one := range all {
-		if one.Namespace == h.Namespace && one.Pod == h.Pod && optional.Value(one.Container) == optional.Value(h.Container) {
+		if one.Namespace == h.Namespace && one.Pod == h.Pod && one.SlurmCluster() == h.SlurmCluster() && optional.Value(one.Container) == optional.Value(h.Container) {
 			return true
 		}
 	}

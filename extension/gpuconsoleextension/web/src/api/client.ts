@@ -116,7 +116,7 @@ export interface CostQuery {
   cursor?: string | null;
 }
 
-const identity = (name: ServiceName): Parameters => ({ cluster: name.cluster, namespace: name.namespace, service: name.service });
+const identity = (name: ServiceName): Parameters => ({ cluster: name.cluster, slurm_cluster: name.slurm_cluster, namespace: name.namespace, service: name.service });
 
 export const api = {
   status: (signal: AbortSignal) => get<Status>("status", {}, signal),

@@ -575,6 +575,8 @@ export interface components {
             cluster: string | null;
             namespace: string;
             service: string;
+            /** @description Of a service on Slurm, and absent elsewhere: its cluster; `namespace` is the account. */
+            slurm_cluster?: string;
             /** @description The kinds of its `reasons`, each once, in their order; empty is well. */
             attention: components["schemas"]["Attention"][];
             /** @description Why it needs attention, worst first: its own, those of its pods and of the devices that it owns, and of the nodes that these are on. */
@@ -705,6 +707,10 @@ export interface components {
             pod: string | null;
             node: string | null;
             device: string | null;
+            /** @description Of what is on Slurm, and absent elsewhere; `namespace` is the account. */
+            slurm_cluster?: string;
+            /** @description The job of Slurm, where there is one. */
+            job?: string;
         };
         /** @description gpu.service.pods by state. `settled` = reporting + degraded + missing; `in_mean` = reporting + degraded. */
         PodCounts: {
@@ -862,6 +868,7 @@ export interface components {
             next: string | null;
         };
         Pod: {
+            /** @description Of a service on Slurm: the part of a job on a node, as `4711 on n1`. */
             pod: string;
             /**
              * @description gpu.pod.state. `warming`: too young to be judged.
@@ -869,6 +876,7 @@ export interface components {
              */
             state: "reporting" | "degraded" | "missing" | "warming" | "not_running" | "unknown";
             node: string | null;
+            job?: components["schemas"]["Job"];
             exporter: components["schemas"]["ExporterState"];
             /** @description The mean of ratios and the sum of amounts over its devices that have a current value. While `stale`, those that were last known. */
             values: components["schemas"]["Values"];
@@ -958,15 +966,27 @@ export interface components {
             service: string | null;
             pod: string;
             container: string | null;
+            job?: components["schemas"]["Job"];
             /** @description gpu.allocation; null where only the exporter names the owner. */
             share: number | null;
             /** @enum {string|null} */
-            sharing: "none" | "time_slicing" | "mps" | null;
+            sharing: "none" | "time_slicing" | "mps" | "slurm_shared" | null;
             /**
              * @description The source of the owner.
              * @enum {string}
              */
-            source: "pod_resources" | "dra" | "exporter_labels";
+            source: "pod_resources" | "dra" | "exporter_labels" | "slurm_job_map";
+        };
+        /** @description A job of Slurm; absent where there is none. */
+        Job: {
+            cluster: string;
+            /** @description The raw number. */
+            id: string;
+            user: string | null;
+            account: string | null;
+            partition: string | null;
+            /** @description Slurm runs in a pod, which owns the device too. */
+            nested: boolean;
         };
         NodesAnswer: {
             freshness: components["schemas"]["Freshness"];
@@ -1346,6 +1366,8 @@ export interface components {
         Cursor: string;
         /** @description Absent or empty where telemetry names no cluster. */
         Cluster: string;
+        /** @description Of a service on Slurm: its cluster; then `namespace` is the account. */
+        SlurmCluster: string;
         Namespace: string;
         Service: string;
     };
@@ -1421,6 +1443,8 @@ export interface operations {
             query: {
                 /** @description Absent or empty where telemetry names no cluster. */
                 cluster?: components["parameters"]["Cluster"];
+                /** @description Of a service on Slurm: its cluster; then `namespace` is the account. */
+                slurm_cluster?: components["parameters"]["SlurmCluster"];
                 namespace: components["parameters"]["Namespace"];
                 service: components["parameters"]["Service"];
             };
@@ -1460,6 +1484,8 @@ export interface operations {
             query: {
                 /** @description Absent or empty where telemetry names no cluster. */
                 cluster?: components["parameters"]["Cluster"];
+                /** @description Of a service on Slurm: its cluster; then `namespace` is the account. */
+                slurm_cluster?: components["parameters"]["SlurmCluster"];
                 namespace: components["parameters"]["Namespace"];
                 service: components["parameters"]["Service"];
                 /** @description Items a page. More than `config.limits.max_services_per_request` is refused with 400; the default is 100, or that limit where it is lower. */
@@ -1543,6 +1569,8 @@ export interface operations {
             query: {
                 /** @description Absent or empty where telemetry names no cluster. */
                 cluster?: components["parameters"]["Cluster"];
+                /** @description Of a service on Slurm: its cluster; then `namespace` is the account. */
+                slurm_cluster?: components["parameters"]["SlurmCluster"];
                 namespace: components["parameters"]["Namespace"];
                 service: components["parameters"]["Service"];
                 window: components["schemas"]["Window"];
@@ -1722,6 +1750,8 @@ export interface operations {
                 min_severity?: "info" | "warn" | "error";
                 /** @description With `namespace` and `service`: only events about this service. */
                 cluster?: string;
+                /** @description Of a service on Slurm: its cluster; then `namespace` is the account. */
+                slurm_cluster?: components["parameters"]["SlurmCluster"];
                 namespace?: string;
                 service?: string;
                 /** @description Only events with this text in their sentence, name or subject; case does not matter. */

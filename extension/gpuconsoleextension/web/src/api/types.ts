@@ -56,6 +56,8 @@ export type Grafana = NonNullable<Status["config"]["grafana"]>;
 /** What names a service. An absent cluster is null. */
 export interface ServiceName {
   cluster: string | null;
+  /** Of a service on Slurm; then the namespace is its account. */
+  slurm_cluster?: string | undefined;
   namespace: string;
   service: string;
 }

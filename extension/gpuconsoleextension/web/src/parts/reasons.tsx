@@ -43,7 +43,7 @@ function Links({ reason: { subject: s, event_id: event, endpoint }, here }: { re
   return (
     <span class="links">
       {s.service && s.namespace && !here.service && (
-        <a href={serviceLink({ cluster: s.cluster, namespace: s.namespace, service: s.service })}>
+        <a href={serviceLink({ cluster: s.cluster, slurm_cluster: s.slurm_cluster, namespace: s.namespace, service: s.service })}>
           <Name>{s.service}</Name>
         </a>
       )}

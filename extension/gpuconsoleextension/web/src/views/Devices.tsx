@@ -116,15 +116,16 @@ function Holders({ holders, cluster, device }: { holders: readonly Holder[]; clu
       {holders.map((h) => (
         <li key={`${h.namespace}\n${h.pod}\n${h.container ?? ""}`}>
           {h.service ? (
-            <a href={serviceLink({ cluster, namespace: h.namespace, service: h.service })} title={`service ${safe(h.service)}`}>
-              <Name>{h.pod}</Name>
+            <a href={serviceLink({ cluster, ...(h.job && !h.job.nested && { slurm_cluster: h.job.cluster }), namespace: h.namespace, service: h.service })} title={`service ${safe(h.service)}`}>
+              <Name>{unit(h)}</Name>
             </a>
           ) : (
-            <Name>{h.pod}</Name>
+            <Name>{unit(h)}</Name>
           )}
           <span class="under">
             <Name>{h.namespace}</Name>
-            {h.share !== null && h.share < 1 && <> · {text(h.share, "1")} of it{h.sharing && h.sharing !== "none" ? `, ${h.sharing.replace("_", "-").toUpperCase() === "MPS" ? "MPS" : "time-slicing"}` : ""}</>}
+            {h.share !== null && h.share < 1 && <> · {text(h.share, "1")} of it{h.sharing && h.sharing !== "none" ? `, ${h.sharing.replace("_", "-").toUpperCase() === "MPS" ? "MPS" : h.sharing === "slurm_shared" ? "shared by jobs" : "time-slicing"}` : ""}</>}
+            {h.job && <> · {h.job.nested && <>job {safe(h.job.id)}, </>}{h.job.user && <Name>{h.job.user}</Name>}</>}
             {h.source === "exporter_labels" && " · according to the exporter"}
           </span>
         </li>
@@ -132,6 +133,9 @@ function Holders({ holders, cluster, device }: { holders: readonly Holder[]; clu
     </ul>
   );
 }
+
+/** A pod, or a job, which stands on its node. */
+const unit = (h: Holder): string => (h.job && !h.job.nested ? `job ${h.job.id}` : h.pod);
 
 function Power({ device: d }: { device: Device }) {
   const { power } = d.values;

@@ -169,7 +169,7 @@ function Acknowledge({ event: e, changed }: { event: GpuEvent; changed: () => vo
 function Subject({ event: { subject: s } }: { event: GpuEvent }) {
   if (s.service && s.namespace) {
     return (
-      <a href={serviceLink({ cluster: s.cluster, namespace: s.namespace, service: s.service })}>
+      <a href={serviceLink({ cluster: s.cluster, slurm_cluster: s.slurm_cluster, namespace: s.namespace, service: s.service })}>
         <Name>{s.service}</Name>
       </a>
     );

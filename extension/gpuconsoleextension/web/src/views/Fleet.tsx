@@ -153,7 +153,7 @@ function Rows({ known, window }: { known: Known<Services> & { data: Services }; 
     <Table caption="Services, those that need attention first" columns={all} class="fleet">
       {services.map((s) => (
         <Row
-          key={`${s.cluster ?? ""}\n${s.namespace}\n${s.service}`}
+          key={`${s.cluster ?? ""}\n${s.slurm_cluster ?? ""}\n${s.namespace}\n${s.service}`}
           columns={all}
           class={s.stale ? "linked is-stale" : "linked"}
           data={s.service}
@@ -164,10 +164,10 @@ function Rows({ known, window }: { known: Known<Services> & { data: Services }; 
               </a>
               <span class="under">
                 <Name>{s.namespace}</Name>
-                {s.cluster && (
+                {(s.slurm_cluster ?? s.cluster) && (
                   <>
                     <span aria-hidden="true"> · </span>
-                    <Name>{s.cluster}</Name>
+                    <Name>{(s.slurm_cluster ?? s.cluster)!}</Name>
                   </>
                 )}
               </span>

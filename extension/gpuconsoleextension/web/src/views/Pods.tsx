@@ -82,7 +82,14 @@ function Rows({ known, cluster, status }: { known: Known<PodsData> & { data: Pod
             data={pod.pod}
             class={`pod-${pod.state}${pod.stale ? " is-stale" : ""}`}
             cells={[
-              <Name>{pod.pod}</Name>,
+              pod.job && !pod.job.nested ? (
+                <>
+                  <Name>{`job ${pod.job.id}`}</Name>
+                  {pod.job.user && <span class="under"><Name>{pod.job.user}</Name></span>}
+                </>
+              ) : (
+                <Name>{pod.pod}</Name>
+              ),
               <span class="tags">
                 <Tag tone={state.tone === "good" && pressing(wrong) ? "calm" : state.tone} title={pod.state === "warming" ? `${state.title}; metrics should appear within ${warmup(status.config)}` : state.title}>
                   {state.word}
