@@ -37,7 +37,7 @@ test-full: ## everything else: control plane, chart, chaos, attacks, delivery, l
 	@scripts/test full
 
 # The suites, one target each; what they are is in scripts/suite.
-.PHONY: image-check test-unit test-race test-mixin test-e2e test-store test-console test-report test-image test-chaos test-delivery test-inference test-health test-vendors test-nvml test-cost test-hostile test-model test-scheduling test-page test-live test-browser test-kubernetes test-chart
+.PHONY: image-check test-unit test-race test-mixin test-e2e test-store test-console test-report test-image test-chaos test-delivery test-inference test-health test-vendors test-slurm test-nvml test-cost test-hostile test-model test-scheduling test-page test-live test-browser test-kubernetes test-chart
 test-unit: tools ## unit, component and corpus tests of the components and the testbed
 	@scripts/suite unit testbed rules report
 test-race: tools ## unit, component and corpus tests with the race detector
@@ -78,6 +78,8 @@ test-health: build ## every reason against a board raised and cleared, end to en
 	@scripts/suite health
 test-vendors: requirements ## simulated pages of AMD, Gaudi and Intel against what is true; last: pages N, differences N, wrong owners N (PAGES=n, default 10000; SEED=n)
 	@scripts/suite vendors
+test-slurm: requirements ## slurm_allocation and gpu_pod on simulated Slurm nodes; last: steps N, wrong owners N (STEPS=n, default 1000000; SEED=n)
+	@scripts/suite slurm
 test-nvml: build tools ## the nvml receiver and its helper on a fake driver library in which everything goes wrong; last: cases N, failed N, neighbours late N
 	@scripts/requirements nvml
 	@scripts/suite nvml
