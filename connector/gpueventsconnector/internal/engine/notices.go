@@ -204,10 +204,7 @@ func (b *boards) line(d *device, l *xid.Line, again bool, at pcommon.Timestamp) 
 // the board had it, and whether the owner's other boards on the node have it too.
 func (b *boards) fault(d *device, code int, at pcommon.Timestamp) {
 	o := &d.Facts.Owner
-	owner := o.Namespace + "/" + o.Pod
-	if o.Pod == "" {
-		owner = "" // no owner, or not known
-	}
+	owner := o.Unit() // "": none, or not known
 	d.health.board.Fault(code, owner, at)
 	site := b.sites.of(d)
 	if site == nil {
@@ -216,7 +213,7 @@ func (b *boards) fault(d *device, code int, at pcommon.Timestamp) {
 	var all []*board.Board
 	had := 0
 	for of := range site.devices {
-		if b.has(of) && of.Facts.Owner.Namespace == o.Namespace && of.Facts.Owner.Pod == o.Pod {
+		if b.has(of) && of.Facts.Owner.Unit() == owner {
 			all = append(all, &of.health.board)
 			if of.health.board.HadFault(code, owner, at) {
 				had++

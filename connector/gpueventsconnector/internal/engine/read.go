@@ -79,10 +79,15 @@ func (r *resource) describe() {
 			to = &r.facts.Owner.Service
 		case names.HwType:
 			r.notGPU = v.Str() != names.HwTypeGPU && v.Str() != ""
+		default:
+			to = r.facts.Owner.Job.Text(k)
 		}
 		if to != nil {
 			*to = event.Bounded(v.Str())
 		}
+	}
+	if r.facts.Owner.Job.ID == "" {
+		r.facts.Owner.Job = subject.Job{}
 	}
 	_, replica := deviceid.CutReplica(r.device.ID)
 	r.replica = replica != ""
@@ -236,9 +241,7 @@ func (e *Engine) see(r *resource, metric string, at pcommon.Timestamp) {
 		if r.notGPU || r.replica {
 			device = ""
 		}
-		o := &r.facts.Owner
-		e.nodes.see(subject.Node{Cluster: r.device.Cluster, Name: r.facts.Node}, metric, device,
-			subject.Service{Cluster: r.device.Cluster, Namespace: o.Namespace, Name: o.Service}, at)
+		e.nodes.see(subject.Node{Cluster: r.device.Cluster, Name: r.facts.Node}, metric, device, r.facts.Owner.ServiceIn(r.device.Cluster), at)
 	}
 }
 

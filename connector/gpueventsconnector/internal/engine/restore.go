@@ -28,7 +28,7 @@ func (e *Engine) Save() *state.State {
 	for _, t := range e.services.all {
 		for i, r := range servicerules.Rules {
 			s.Raise(t.conditions[i].Level, state.Raised{
-				Event: r.Event, Cluster: t.id.Cluster, Namespace: t.id.Namespace, Service: t.id.Name,
+				Event: r.Event, Cluster: t.id.Cluster, Slurm: t.id.Slurm, Namespace: t.id.Namespace, Service: t.id.Name,
 			})
 		}
 	}
@@ -170,7 +170,7 @@ func saveNode(n *node) state.Node {
 		s.Devices = append(s.Devices, id)
 	}
 	for v := range n.services {
-		s.Services = append(s.Services, state.Service{Namespace: v.Namespace, Service: v.Name})
+		s.Services = append(s.Services, state.Service{Slurm: v.Slurm, Namespace: v.Namespace, Service: v.Name})
 	}
 	return s
 }
@@ -245,7 +245,7 @@ func (e *Engine) restoreNode(s *state.Node) {
 		n.devices[id] = e.now
 	}
 	for _, v := range s.Services {
-		n.services[subject.Service{Cluster: s.Cluster, Namespace: v.Namespace, Name: v.Service}] = e.now
+		n.services[subject.Service{Cluster: s.Cluster, Slurm: v.Slurm, Namespace: v.Namespace, Name: v.Service}] = e.now
 	}
 }
 
@@ -286,5 +286,5 @@ func (e *Engine) restored(r *state.Raised) (c *condition.Condition, levels int) 
 			return c, levels
 		}
 	}
-	return e.services.restore(r.Event, subject.Service{Cluster: r.Cluster, Namespace: r.Namespace, Name: r.Service}), 1
+	return e.services.restore(r.Event, subject.Service{Cluster: r.Cluster, Slurm: r.Slurm, Namespace: r.Namespace, Name: r.Service}), 1
 }

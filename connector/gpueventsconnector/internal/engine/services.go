@@ -160,7 +160,7 @@ func (s *services) add(ev *evaluations.Evaluation) *service {
 		return nil
 	}
 	id := ev.Service
-	return s.put(subject.Service{Cluster: strings.Clone(id.Cluster), Namespace: strings.Clone(id.Namespace), Name: strings.Clone(id.Name)})
+	return s.put(subject.Service{Cluster: strings.Clone(id.Cluster), Slurm: strings.Clone(id.Slurm), Namespace: strings.Clone(id.Namespace), Name: strings.Clone(id.Name)})
 }
 
 func (s *services) put(id subject.Service) *service {

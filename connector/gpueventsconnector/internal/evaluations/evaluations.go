@@ -119,11 +119,32 @@ func (b *Batch) Read(resource pcommon.Map, metric string, p pmetric.NumberDataPo
 // serviceOf reads the service that a point is about. Its identity is on the point, or on
 // the resource where a pipeline moved it.
 func serviceOf(resource, point pcommon.Map) subject.Service {
-	return subject.Service{
+	s := subject.Service{
 		Cluster:   event.TextOf(names.K8sClusterName, resource, point),
 		Namespace: event.TextOf(names.K8sNamespaceName, resource, point),
 		Name:      event.TextOf(names.ServiceName, resource, point),
 	}
+	if s.Namespace == "" {
+		if s.Slurm = event.TextOf(names.SlurmClusterName, resource, point); s.Slurm != "" {
+			s.Namespace = event.TextOf(names.ServiceNamespace, resource, point)
+		}
+	}
+	return s
+}
+
+// unitOf is the pod that a point is about, or the job on its node.
+func unitOf(resource, point pcommon.Map) string {
+	if pod := event.TextOf(names.K8sPodName, resource, point); pod != "" {
+		return pod
+	}
+	job, node := event.TextOf(names.SlurmJobID, resource, point), event.TextOf(names.K8sNodeName, resource, point)
+	switch {
+	case job == "":
+		return ""
+	case node == "":
+		return "job " + job
+	}
+	return "job " + job + " on " + node
 }
 
 // Gather collects the details of evaluations from the batch that has them.
@@ -141,7 +162,7 @@ func Gather(of []Moment, md pmetric.Metrics) map[Moment]*servicerules.Details {
 			return
 		}
 		if d := known[Moment{serviceOf(resource, p.Attributes()), p.Timestamp()}]; d != nil {
-			d.Add(metric, v, event.TextOf(names.GPUPodState, resource, p.Attributes()), event.TextOf(names.K8sPodName, resource, p.Attributes()))
+			d.Add(metric, v, event.TextOf(names.GPUPodState, resource, p.Attributes()), unitOf(resource, p.Attributes()))
 		}
 	})
 	for _, d := range known {

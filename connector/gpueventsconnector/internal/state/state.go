@@ -44,6 +44,7 @@ type State struct {
 type Raised struct {
 	Event     string `json:"event"`
 	Cluster   string `json:"cluster,omitempty"`
+	Slurm     string `json:"slurm,omitempty"` // cluster of a service on Slurm
 	Namespace string `json:"namespace,omitempty"`
 	Service   string `json:"service,omitempty"`
 	Device    string `json:"device,omitempty"`
@@ -115,6 +116,7 @@ type Node struct {
 
 // Service is a service of the node's cluster.
 type Service struct {
+	Slurm     string `json:"slurm,omitempty"` // cluster of Slurm
 	Namespace string `json:"namespace,omitempty"`
 	Service   string `json:"service"`
 }
@@ -136,7 +138,7 @@ func (s *State) Raise(level uint8, r Raised) {
 // Sort gives everything an order of its own, so that the same state is the same text.
 func (s *State) Sort() {
 	slices.SortFunc(s.Raised, func(a, b Raised) int {
-		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Namespace, b.Namespace),
+		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Slurm, b.Slurm), cmp.Compare(a.Namespace, b.Namespace),
 			cmp.Compare(a.Service, b.Service), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Node, b.Node),
 			cmp.Compare(a.Exporter, b.Exporter), cmp.Compare(a.Part, b.Part))
 	})
@@ -149,7 +151,7 @@ func (s *State) Sort() {
 	for i := range s.Nodes {
 		slices.Sort(s.Nodes[i].Devices)
 		slices.SortFunc(s.Nodes[i].Services, func(a, b Service) int {
-			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Service, b.Service))
+			return cmp.Or(cmp.Compare(a.Slurm, b.Slurm), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Service, b.Service))
 		})
 	}
 }
@@ -205,7 +207,7 @@ func (s *State) check() error {
 	}
 	for i := range s.Raised {
 		r := &s.Raised[i]
-		bound(&r.Event, &r.Cluster, &r.Namespace, &r.Service, &r.Device, &r.Node, &r.Exporter, &r.Part)
+		bound(&r.Event, &r.Cluster, &r.Slurm, &r.Namespace, &r.Service, &r.Device, &r.Node, &r.Exporter, &r.Part)
 		if r.Service == "" && r.Device == "" && r.Node == "" && r.Exporter == "" {
 			return errors.New("a condition has no subject")
 		}
@@ -237,7 +239,7 @@ func (s *State) check() error {
 			bound(&n.Devices[j])
 		}
 		for j := range n.Services {
-			bound(&n.Services[j].Namespace, &n.Services[j].Service)
+			bound(&n.Services[j].Slurm, &n.Services[j].Namespace, &n.Services[j].Service)
 		}
 	}
 	return nil

@@ -86,7 +86,7 @@ func (b *Board) present(facts *subject.Facts, start string, now time.Duration, w
 		return
 	}
 	old := b.Facts.Owner
-	if o := facts.Owner; o.Namespace != old.Namespace || o.Pod != old.Pod || o.Service != old.Service {
+	if o := facts.Owner; o.Namespace != old.Namespace || o.Pod != old.Pod || o.Service != old.Service || o.Job.ID != old.Job.ID {
 		b.started = now
 		b.minutes, b.open = [window + 1]minute{}, sample{}
 	}
@@ -107,6 +107,7 @@ func clone(f *subject.Facts) subject.Facts {
 	for _, s := range []*string{
 		&c.Node, &c.Host, &c.Parent, &c.Model, &c.PCI, &c.Driver,
 		&c.Owner.Namespace, &c.Owner.Pod, &c.Owner.Container, &c.Owner.Service,
+		&c.Owner.Job.Cluster, &c.Owner.Job.ID, &c.Owner.Job.User, &c.Owner.Job.Account, &c.Owner.Job.Partition, &c.Owner.Job.Namespace,
 	} {
 		*s = strings.Clone(*s)
 	}

@@ -173,10 +173,15 @@ func (f *Fleet) of(attrs pcommon.Map) *Board {
 			to = &facts.Owner.Service
 		case names.K8sPodStartTime:
 			to = &start
+		default:
+			to = facts.Owner.Job.Text(k)
 		}
 		if to != nil {
 			*to = event.Bounded(v.Str())
 		}
+	}
+	if facts.Owner.Job.ID == "" {
+		facts.Owner.Job = subject.Job{}
 	}
 	if whole, replica := deviceid.CutReplica(id.ID); replica != "" {
 		parent = whole

@@ -20,13 +20,16 @@ import (
 // DeviceID is the identity of a device: never its owner or its index, which change.
 type DeviceID struct{ Cluster, ID string }
 
-// Owner is the container that a device is assigned to, and its service.
-type Owner struct{ Namespace, Pod, Container, Service string }
+// Owner is the container or the job that a device is assigned to, and its service.
+type Owner struct {
+	Namespace, Pod, Container, Service string
+	Job                                Job
+}
 
 // Compare orders owners.
 func (o Owner) Compare(other Owner) int {
 	return cmp.Or(cmp.Compare(o.Namespace, other.Namespace), cmp.Compare(o.Pod, other.Pod),
-		cmp.Compare(o.Container, other.Container), cmp.Compare(o.Service, other.Service))
+		cmp.Compare(o.Container, other.Container), cmp.Compare(o.Service, other.Service), o.Job.compare(other.Job))
 }
 
 // Facts describe a device for people.
@@ -73,6 +76,7 @@ func (d *Device) About(ev *event.Event, parts ...string) {
 	ev.Add(func(attrs pcommon.Map) {
 		event.PutTexts(attrs, names.K8sNamespaceName, f.Owner.Namespace, names.K8sPodName, f.Owner.Pod,
 			names.K8sContainerName, f.Owner.Container, names.ServiceName, f.Owner.Service)
+		f.Owner.Job.put(attrs)
 	})
 }
 
@@ -117,17 +121,11 @@ func (d *Device) String() string {
 func (d *Device) Describe(ev *event.Event, what string) { ev.Body = d.String() + what + d.owned(ev) }
 
 func (d *Device) owned(ev *event.Event) string {
-	o := d.Facts.Owner
-	if o.Pod == "" {
+	o := &d.Facts.Owner
+	if !o.Owned() {
 		return "."
 	}
-	out := ". It was owned by pod " + event.Clean(o.Pod)
-	if o.Service != "" && o.Service != o.Pod {
-		out += " of service " + event.Clean(o.Service)
-	}
-	if o.Namespace != "" {
-		out += " in namespace " + event.Clean(o.Namespace)
-	}
+	out := ". It was owned by " + o.String()
 	if ev.Cleared() {
 		return out + " when this was cleared."
 	}

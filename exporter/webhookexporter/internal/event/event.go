@@ -6,6 +6,7 @@
 package event // import "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/event"
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
@@ -47,6 +48,22 @@ func (e *Event) Node() string {
 	return e.Text(names.HostName)
 }
 
+// Cluster returns the cluster of Kubernetes, else that of Slurm; empty without either.
+func (e *Event) Cluster() string {
+	return cmp.Or(e.Text(names.K8sClusterName), e.Text(names.SlurmClusterName))
+}
+
+// Namespace returns that of Kubernetes, else that of the service, which is the account on Slurm;
+// empty without either.
+func (e *Event) Namespace() string { return cmp.Or(e.Text(names.K8sNamespaceName), e.slurmNamespace()) }
+
+func (e *Event) slurmNamespace() string {
+	if e.Text(names.SlurmClusterName) == "" {
+		return ""
+	}
+	return e.Text(names.ServiceNamespace)
+}
+
 // Place is what events are grouped by: their node, else their service; empty if
 // they name neither.
 func (e *Event) Place() string {
@@ -54,7 +71,7 @@ func (e *Event) Place() string {
 		return "node " + e.Text(names.K8sClusterName) + "/" + node
 	}
 	if service := e.Text(names.ServiceName); service != "" {
-		return "service " + e.Text(names.K8sClusterName) + "/" + e.Text(names.K8sNamespaceName) + "/" + service
+		return "service " + e.Cluster() + "/" + e.Namespace() + "/" + service
 	}
 	return ""
 }

@@ -163,7 +163,7 @@ func labelsOf(e *event.Event) model.LabelSet {
 	case e.Resource[names.HwID] != nil:
 		subject = append(subject, names.HwID)
 	case e.Resource[names.ServiceName] != nil:
-		subject = append(subject, names.K8sNamespaceName, names.ServiceName)
+		subject = append(subject, names.K8sNamespaceName, names.SlurmClusterName, names.ServiceNamespace, names.ServiceName)
 	default:
 		subject = append(subject, names.K8sNodeName)
 	}

@@ -145,7 +145,7 @@ func pagerDutySeverity(n plog.SeverityNumber) string {
 
 // pagerDutyGroup is the cluster and, for what lives in one, the namespace.
 func pagerDutyGroup(e *event.Event) string {
-	cluster, namespace := e.Text(names.K8sClusterName), e.Text(names.K8sNamespaceName)
+	cluster, namespace := e.Cluster(), e.Namespace()
 	if cluster != "" && namespace != "" {
 		return cluster + "/" + namespace
 	}

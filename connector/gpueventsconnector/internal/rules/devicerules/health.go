@@ -151,7 +151,7 @@ func advice(v *board.Verdict, d *subject.Device) string {
 		s = "Collect the kernel log and contact the vendor's support."
 	}
 	const free = "when it is free."
-	if d.Facts.Owner.Pod != "" && !strings.HasSuffix(s, free) && v.State != health.Failed && v.Action.NeedsFreeBoard() {
+	if d.Facts.Owner.Owned() && !strings.HasSuffix(s, free) && v.State != health.Failed && v.Action.NeedsFreeBoard() {
 		return strings.TrimSuffix(s, ".") + ", " + free
 	}
 	return s
