@@ -4,13 +4,77 @@
 package scheduling
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
 )
 
+// job asks for two GPUs in each of its two pods, in Kueue's queue.
+const job = `
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: %s
+  namespace: batch
+  labels: {kueue.x-k8s.io/queue-name: research}
+spec:
+  suspend: true
+  parallelism: 2
+  completions: 2
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+        image: example.com/train
+        resources: {limits: {nvidia.com/gpu: 2}}
+`
+
+// TestKueue is that what waits in Kueue's queues, of which no pod exists, is in the view of
+// queues, and nowhere twice.
 func TestKueue(t *testing.T) {
+	t.Parallel()
 	w := start(t)
+	require.NoError(t, w.AddNode(t.Context(), cluster.NodeSpec{Name: "node", Capacity: map[corev1.ResourceName]resource.Quantity{"nvidia.com/gpu": resource.MustParse("8")}}))
 	page := w.startKueue()
-	fmt.Println(page)
-	fmt.Println(w.kubectl("", "get", "clusterqueues,localqueues", "-A"))
+	w.observe("KUEUE_METRICS=" + page)
+	queue := func(quota, used, reserved, pending float64) map[string]float64 {
+		of := "kueue research nvidia.com/gpu "
+		return map[string]float64{of + "quota": quota, of + "used": used, of + "reserved": reserved, of + "pending": pending}
+	}
+	has := func(after string, want map[string]float64) {
+		t.Helper()
+		w.eventually(after, func(ctx context.Context) error {
+			got, err := w.queues(ctx)
+			if err == nil && !maps.Equal(want, got) {
+				return fmt.Errorf("%v, not %v", got, want)
+			}
+			return err
+		})
+	}
+	// The quota is four devices, as many as one job asks for.
+	for _, name := range []string{"first", "second", "third"} {
+		w.kubectl(fmt.Sprintf(job, name), "apply", "-f", "-")
+	}
+	has("one job runs, two wait", queue(4, 4, 0, 8))
+	assert.Len(t, w.pods("batch"), 2, "those of the job that runs")
+	// What the gateway counts of pods has none of the jobs that wait.
+	w.agree("what waits in the queue has no pods")
+	figures, err := w.figures(t.Context())
+	require.NoError(t, err)
+	for key := range figures {
+		assert.NotContains(t, key, "pending")
+	}
+	w.kubectl("", "delete", "job", "-n", "batch", "first")
+	has("the next job runs", queue(4, 4, 0, 4))
+	w.kubectl("", "delete", "jobs", "-n", "batch", "--all")
+	has("nothing waits", queue(4, 0, 0, 0))
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/schedulingmodel"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/kubernetes/cluster"
 )
 
@@ -35,15 +37,21 @@ func TestMain(main *testing.M) {
 // world is a cluster with a gateway.
 type world struct {
 	*cluster.Cluster
-	t      *testing.T
-	logged []string // paths
+	t       *testing.T
+	logged  []string // paths
+	gateway *collector.Collector
+	model   schedulingmodel.Model
 }
 
 func start(t *testing.T) *world {
 	t.Helper()
 	c, err := cluster.Start(t.Context(), cluster.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
-	w := &world{Cluster: c, t: t}
+	w := &world{Cluster: c, t: t, model: schedulingmodel.Model{
+		Window: 24 * time.Hour, Tolerated: []string{"nvidia.com/gpu"},
+		Device: func(name string) bool { return name == "nvidia.com/gpu" },
+		Driver: func(name string) bool { return name == driver },
+	}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			w.logs()

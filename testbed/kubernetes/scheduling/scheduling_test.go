@@ -1,0 +1,62 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduling
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestEveryFigure has the real scheduler place random pods on random nodes, and compares
+// every figure with the model after each step.
+func TestEveryFigure(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	ctx := t.Context()
+	require.NoError(t, w.CreateNamespace(ctx, namespace))
+	w.kubectl(class, "apply", "-f", "-")
+	l := &life{world: w, Rand: rand.New(rand.NewPCG(23, 1))}
+	for range 4 {
+		l.addNode()
+	}
+	before := map[string]int{}
+	for _, resource := range []string{"pods", "nodes", "resourceclaims", "resourceslices"} {
+		n, err := w.watches(ctx, resource)
+		require.NoError(t, err)
+		before[resource] = n
+	}
+	w.observe("KUBE_SCHEDULER_METRICS=" + w.SchedulerURL())
+	for resource, n := range before {
+		w.eventually("one watch of "+resource+" for all components", func(ctx context.Context) error {
+			is, err := w.watches(ctx, resource)
+			if err == nil && is != n+1 {
+				return fmt.Errorf("%d, and %d without the gateway", is, n)
+			}
+			return err
+		})
+	}
+	compared := w.agree("the start")
+	for range 30 {
+		compared += w.agree(l.step())
+	}
+	t.Logf("30 steps, %d figures compared", compared)
+
+	w.eventually("kube-scheduler's page", func(ctx context.Context) error {
+		result, err := w.query(ctx, `sum(scheduler_pending_pods)`)
+		if err != nil || len(result) != 1 {
+			return fmt.Errorf("%v, %w", result, err)
+		}
+		return nil
+	})
+	page, err := w.gateway.Metrics(ctx)
+	require.NoError(t, err)
+	assert.NotEmpty(t, page["gpu_scheduling_schedule_duration_seconds"].GetMetric(), "pods were scheduled while the gateway ran")
+	assert.NotEmpty(t, page["gpu_scheduling_start_duration_seconds"].GetMetric())
+	assert.NotEmpty(t, page["scheduler_schedule_attempts_total"].GetMetric())
+}
