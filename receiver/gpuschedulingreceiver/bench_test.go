@@ -1,0 +1,90 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuschedulingreceiver
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/capacity"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/durations"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/places"
+)
+
+// fleet has n/10 nodes and n pods with devices, a tenth of which wait.
+func fleet(n int) (nodes []*capacity.Node, pods *gpupods.Snapshot) {
+	now := time.Now()
+	pods = &gpupods.Snapshot{Others: map[string]gpupods.Amount{}}
+	for i := range n / 10 {
+		node := &capacity.Node{Name: fmt.Sprint("node-", i), CPU: 128_000, Memory: 1 << 40, Closed: capacity.Schedulable}
+		node.Devices = []capacity.Devices{{Kind: capacity.Kind{Resource: "nvidia.com/gpu", Model: fmt.Sprint("model ", i%4)}, Allocatable: 16}}
+		nodes = append(nodes, node)
+		pods.Others[node.Name] = gpupods.Amount{CPU: 4000, Memory: 8 << 30}
+	}
+	for i := range n {
+		p := &gpupods.Pod{
+			Namespace: fmt.Sprint("team-", i%100), Name: fmt.Sprint("pod-", i), UID: fmt.Sprintf("%036d", i), Devices: 1, LastRun: -1,
+			Phase: corev1.PodPending,
+			Scheduling: &gpupods.Scheduling{
+				Created: now.Add(-time.Duration(i) * time.Second), Queue: fmt.Sprint("queue-", i%50),
+				Requests: []gpupods.Request{{Resource: "nvidia.com/gpu", Count: 1 + i%2}},
+				Amount:   gpupods.Amount{CPU: int64(1000 + i%7*100), Memory: int64(8+i%5) << 30},
+			},
+		}
+		if i%10 == 0 {
+			p.Scheduling.Reason = "Unschedulable"
+			p.Scheduling.Message = "0/5000 nodes are available: 3 node(s) had untolerated taint {a: }, 4997 Insufficient nvidia.com/gpu. preemption: 0/5000 nodes are available: 5000 No preemption victims found for incoming pod."
+		} else {
+			p.Node, p.Phase, p.Up = nodes[i%len(nodes)].Name, corev1.PodRunning, true
+			p.Scheduling.Scheduled = p.Scheduling.Created.Add(time.Second)
+			p.Started = p.Scheduling.Scheduled.Add(time.Second)
+		}
+		pods.Pods = append(pods.Pods, p)
+	}
+	return nodes, pods
+}
+
+// BenchmarkEvaluation is one evaluation of 50,000 pods on 5,000 nodes, with what is sent on
+// and the transitions of pods. MB are those in use afterwards, without nodes and pods.
+func BenchmarkEvaluation(b *testing.B) {
+	nodes, pods := fleet(50_000)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	set := places.New(2000)
+	evaluator := capacity.New(capacity.Config{
+		Window: 24 * time.Hour, MaxPods: 200_000, Places: set, IsDevice: func(r string) bool { return r == "nvidia.com/gpu" },
+	})
+	tracker := durations.New(set)
+	last := pmetric.NewMetrics()
+	now := time.Now()
+	b.ResetTimer()
+	for b.Loop() {
+		md := pmetric.NewMetrics()
+		ms := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
+		tracker.Observe(now, pods.Pods)
+		evaluator.Evaluate(now, nodes, pods).Put(ms, now, true)
+		tracker.Put(ms, now)
+		sent := pmetric.NewMetrics()
+		md.CopyTo(sent)
+		end(metricsOf(last), ms, pcommon.NewTimestampFromTime(now))
+		last = sent
+		now = now.Add(15 * time.Second)
+	}
+	b.StopTimer()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB")
+	runtime.KeepAlive(evaluator)
+	runtime.KeepAlive(tracker)
+	runtime.KeepAlive(last)
+	runtime.KeepAlive(pods)
+}
