@@ -59,7 +59,7 @@ type Devices struct {
 	Unknown bool
 }
 
-// Sizes are the requests whose fit is computed, in devices.
+// Sizes are the requests of which fit is computed, in devices.
 var Sizes = [...]int{1, 2, 4, 8}
 
 // Figures are what is known at one moment.

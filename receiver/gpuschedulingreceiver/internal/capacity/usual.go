@@ -72,8 +72,8 @@ type share struct {
 	devices int
 }
 
-// shareOf bounds what somebody may request, so that products of both fit: 1 PB, and a
-// trillion CPUs.
+// shareOf bounds amounts (1 PB, a trillion CPUs) and devices, so that products of both fit
+// into 64 bits.
 func shareOf(amount int64, devices int) share {
 	return share{min(max(0, amount), 1<<50), min(devices, 1<<12)}
 }

@@ -67,8 +67,8 @@ func (k *SliceKeeper) Keep(obj any) (Slice, bool) {
 	return out, true
 }
 
-// onNodes are the devices of slices by node. Of a pool whose newest generation is not complete
-// it is not known how many there are.
+// onNodes are the devices of slices by node. How many a pool has is not known
+// until its newest generation is complete.
 func onNodes(all []Slice) map[string][]capacity.Devices {
 	newest, there := map[pool]int64{}, map[pool]int64{}
 	for _, s := range all {
