@@ -37,7 +37,7 @@ var ofPool = []string{Cluster, Resource, Model}
 // CapacitySeen asks when the capacity of clusters was last evaluated within a time.
 func CapacitySeen(s Selector, within time.Duration) string {
 	var all []string
-	for _, metric := range []string{NodeDevices, Fit, PendingPods} { // no two have the same labels
+	for _, metric := range []string{Fit, Stranded, PendingPods} { // few, and no two have the same labels
 		now := "timestamp(" + of(metric, s) + ")"
 		all = append(all, now, "max_over_time("+now+subquery(within)+")")
 	}
