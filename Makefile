@@ -78,7 +78,7 @@ test-health: build ## every reason against a board raised and cleared, end to en
 	@scripts/suite health
 test-vendors: requirements ## simulated pages of AMD, Gaudi and Intel against what is true; last: pages N, differences N, wrong owners N (PAGES=n, default 10000; SEED=n)
 	@scripts/suite vendors
-test-slurm: requirements ## slurm_allocation and gpu_pod on simulated Slurm nodes; last: steps N, wrong owners N (STEPS=n, default 1000000; SEED=n)
+test-slurm: build tools ## a real Slurm of one node (as root on Debian), then slurm_allocation and gpu_pod on simulated nodes; last: steps N, wrong owners N (STEPS=n, default 1000000; SEED=n)
 	@scripts/suite slurm
 test-nvml: build tools ## the nvml receiver and its helper on a fake driver library in which everything goes wrong; last: cases N, failed N, neighbours late N
 	@scripts/requirements nvml

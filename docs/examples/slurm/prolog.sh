@@ -42,7 +42,7 @@ write() {
 			"$job" "$(text "$SLURM_JOB_SLUID")" "$(number "$SLURM_JOB_UID")" "$(text "$SLURM_JOB_USER")" \
 			"$(text "$SLURM_JOB_ACCOUNT")" "$(text "$SLURM_JOB_PARTITION")" "$(text "$SLURM_JOB_QOS")"
 		printf ',"cluster":"%s","restarts":%s,"comment":"%s","gpus":"%s","visible":"%s"}\n' \
-			"$(text "$SLURM_CLUSTER_NAME")" "$(number "$SLURM_RESTART_COUNT")" "$(text "$comment")" \
+			"$(text "$SLURM_CLUSTER_NAME")" "$(number "${SLURM_JOB_RESTART_COUNT:-$SLURM_RESTART_COUNT}")" "$(text "$comment")" \
 			"$(text "$SLURM_JOB_GPUS")" "$(text "${CUDA_VISIBLE_DEVICES:-$ROCR_VISIBLE_DEVICES}")"
 	} >"$dir/.$job.$$" && mv -f "$dir/.$job.$$" "$file" || {
 		rm -f "$dir/.$job.$$"

@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 	}{
 		"22.05":             {[]string{"SLURM_JOB_GPUS=0,1", "CUDA_VISIBLE_DEVICES=0,1", "GPU_DEVICE_ORDINAL=0,1"}, []Job{job(Device{Index: 0}, Device{Index: 1})}},
 		"25.11":             {[]string{"SLURM_JOB_GPUS=3", "CUDA_VISIBLE_DEVICES=" + gpu}, []Job{job(Device{Index: 3, UUID: gpu})}},
-		"26.05, requeued":   {[]string{"SLURM_JOB_GPUS=0", "SLURM_JOB_SLUID=sEKN1", "SLURM_RESTART_COUNT=3"}, []Job{requeued}},
+		"26.05, requeued":   {[]string{"SLURM_JOB_GPUS=0", "SLURM_JOB_SLUID=sEKN1", "SLURM_JOB_RESTART_COUNT=3"}, []Job{requeued}},
 		"MIG":               {[]string{"SLURM_JOB_GPUS=5", "CUDA_VISIBLE_DEVICES=" + mig}, []Job{job(Device{Index: 5, UUID: mig})}},
 		"shards":            {[]string{"SLURM_JOB_GPUS=2", "CUDA_VISIBLE_DEVICES=2", "SLURM_SHARDS_ON_NODE=3"}, []Job{job(Device{Index: 2})}},
 		"AMD":               {[]string{"SLURM_JOB_GPUS=0", "ROCR_VISIBLE_DEVICES=GPU-1a2b3c4d5e6f7890"}, []Job{job(Device{Index: 0, UUID: "GPU-1a2b3c4d5e6f7890"})}},
