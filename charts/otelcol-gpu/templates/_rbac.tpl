@@ -56,6 +56,7 @@ Rights: those of config/kubernetes, and of these only what the values ask for.
   resources: [resourceclaims]
   verbs: [list, watch]
 {{- end }}
+{{- include "otelcol-gpu.scheduling.rules" . }}
 {{- end -}}
 
 {{/* ClusterRole and its binding: root, part, account, name, rules. */}}

@@ -118,6 +118,7 @@ cost.pricesSecret: cost.prices is set too, and prices come from one of them. Lea
 {{- end }}
 {{- include "otelcol-gpu.contradictions.vendors" . }}
 {{- include "otelcol-gpu.contradictions.applications" . }}
+{{- include "otelcol-gpu.contradictions.scheduling" . }}
 {{- include "otelcol-gpu.contradictions.labels" . }}
 {{- include "otelcol-gpu.contradictions.webhooks" . }}
 {{- include "otelcol-gpu.contradictions.times" . }}

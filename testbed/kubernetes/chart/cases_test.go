@@ -31,6 +31,20 @@ auth: {enabled: false}
 tls: {existingSecret: gateway-tls}
 auth: {existingSecret: gateway-token}
 `},
+	{name: "scheduling", started: true, values: `
+scheduling:
+  enabled: true
+  nodes: false
+  schedulers: {kueue: ["kueue-controller-manager-metrics-service.kueue-system.svc:8443"], volcano: ["http://[fd00::1]:8080/metrics", "https://controllers.volcano.svc"]}
+  insecureSkipVerify: true
+networkPolicy: {enabled: true, egress: {enabled: true}}
+`},
+	{name: "scheduling-standalone", values: `
+mode: standalone
+scheduling: {enabled: true, schedulers: {koordinator: ["koord-scheduler.koordinator-system.svc:10251"]}}
+networkPolicy: {enabled: true, egress: {enabled: true}}
+dra: {enabled: false}
+`},
 	{name: "nvml-beside-dcgm", started: true, values: `
 vendors: [nvidia, amd]
 nvml: {enabled: true, processes: container, runtimeClassName: nvidia}

@@ -20,6 +20,10 @@ gateway-applications.yaml: |
 inference-gateways.yaml: |
   {{- .Files.Get "files/inference-gateways.yaml" | nindent 2 }}
 {{- end }}
+{{- if .Values.scheduling.enabled }}
+scheduler.yaml: |
+  {{- .Files.Get "files/scheduler.yaml" | nindent 2 }}
+{{- end }}
 values.yaml: |
   # What the chart's values make of it: goes over the files above.
   {{- include "otelcol-gpu.tidy" (include "otelcol-gpu.gateway.overlay" .) | nindent 2 }}
@@ -34,6 +38,7 @@ custom.yaml: |
 {{- if eq (include "otelcol-gpu.scaleOut" .) "true" -}}{{- $files = append $files "scale-out-gateway.yaml" -}}{{- end -}}
 {{- if .Values.gateway.applications.enabled -}}{{- $files = append $files "gateway-applications.yaml" -}}{{- end -}}
 {{- if .Values.gateway.inference.enabled -}}{{- $files = append $files "inference-gateways.yaml" -}}{{- end -}}
+{{- if .Values.scheduling.enabled -}}{{- $files = append $files "scheduler.yaml" -}}{{- end -}}
 {{- toJson (append $files "values.yaml") -}}
 {{- end -}}
 
@@ -50,6 +55,7 @@ receivers:
     protocols:
       {{- include "otelcol-gpu.block" (dict "name" "grpc" "body" (include "otelcol-gpu.serverSecurity" .)) | nindent 6 }}
   {{- end }}
+  {{- include "otelcol-gpu.scheduling.receiver" . | indent 2 }}
 processors:
   gpu_summary:
     {{- include "otelcol-gpu.summary" . | nindent 4 }}

@@ -14,6 +14,10 @@ standalone.yaml: |
 nvml.yaml: |
   {{- .Files.Get "files/nvml.yaml" | nindent 2 }}
 {{- end }}
+{{- if .Values.scheduling.enabled }}
+scheduler.yaml: |
+  {{- .Files.Get "files/scheduler.yaml" | nindent 2 }}
+{{- end }}
 values.yaml: |
   # What the chart's values make of it: goes over the files above.
   {{- include "otelcol-gpu.tidy" (include "otelcol-gpu.standalone.overlay" .) | nindent 2 }}
@@ -34,6 +38,7 @@ receivers:
     optional: false
     {{- include "otelcol-gpu.allocation" . | nindent 4 }}
   {{- end }}
+  {{- include "otelcol-gpu.scheduling.receiver" . | indent 2 }}
 processors:
   {{- with .Values.standalone.memoryLimitMiB }}
   memory_limiter: {limit_mib: {{ . | int64 }}, spike_limit_mib: {{ div . 4 }}}
