@@ -67,6 +67,21 @@ func TestRealSlurm(t *testing.T) {
 	c.owns(next, 2, "nobody", "chemistry", "chat")
 	c.ownsNothing(first)
 
+	c.command("scontrol", "requeue", tasks)
+	c.eventually("the job waits", func() bool { return c.command("squeue", "-h", "-j", tasks, "-o", "%T") == "PENDING" })
+	c.command("scontrol", "update", "JobId="+tasks, "StartTime=now") // and not in two minutes
+	c.running(tasks)
+	c.owns(tasks, 1, "root", "", "root/sweep")
+	c.eventually("the job runs again, and its restart is known", func() bool {
+		families, err := c.col.Metrics(t.Context())
+		for _, m := range families["slurm_job_info"].GetMetric() {
+			if collector.Label(m, "slurm_job_id") == tasks && collector.Label(m, "slurm_restart_count") == "1" {
+				return err == nil && collector.Label(m, "slurm_array_task_id") == "3"
+			}
+		}
+		return false
+	})
+
 	// A file that no Epilog removed, of a job that has no control group.
 	if c.groups() {
 		text, err := os.ReadFile(filepath.Join(c.jobMap, next+".json"))
