@@ -83,7 +83,6 @@ type KindFigures struct {
 	Kind
 	Stranded [NumStranded]int
 	Free     int // on nodes that take pods
-	Usable   int // of them
 	Fit      [len(Sizes)]int
 	// Fragmentation is of 0 to 1, and NaN where no device is free; that of Expected where
 	// no request is known too.

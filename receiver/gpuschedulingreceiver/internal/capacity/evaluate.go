@@ -176,7 +176,6 @@ func (k *kind) usable(n *Node, at *taken, free int) int {
 	k.Stranded[CPU] += free - withCPU
 	k.Stranded[Memory] += withCPU - usable
 	k.Free += free
-	k.Usable += usable
 	for i, r := range Sizes {
 		k.Fit[i] += usable / r
 	}

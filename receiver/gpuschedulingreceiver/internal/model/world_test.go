@@ -74,7 +74,7 @@ func (w *world) step() string {
 		{2, "ready", func() { w.node(w.ready) }},
 		{3, "taint", func() { w.node(w.taint) }},
 		{2, "capacity", func() { w.node(w.capacity) }},
-		{2, "claim", w.addClaim},
+		{3, "claim", w.addClaim},
 		{3, "allocated", w.allocate},
 		{1, "claim goes", func() { w.Claims = w.without(w.Claims) }},
 	}
@@ -232,7 +232,7 @@ func (w *world) addPod() {
 		p.Spec.InitContainers = append(p.Spec.InitContainers, c)
 	}
 	for i, claim := range w.Claims {
-		if claim.Namespace == p.Namespace && w.chance(4) {
+		if claim.Namespace == p.Namespace && w.chance(2) {
 			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{Name: fmt.Sprint("c", i), ResourceClaimName: &claim.Name})
 		}
 	}
@@ -308,7 +308,7 @@ func (w *world) why(p *corev1.Pod) {
 }
 
 func (w *world) addClaim() {
-	if len(w.Claims) > 8 {
+	if len(w.Claims) > 4 {
 		return
 	}
 	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: pick(w, "team-a", "team-b"), Name: w.name("claim")}}
