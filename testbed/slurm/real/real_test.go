@@ -304,7 +304,7 @@ func (c *cluster) command(name string, arguments ...string) string {
 
 // batch submits a job that waits to be cancelled, and returns its id.
 func (c *cluster) batch(arguments ...string) string {
-	out := c.command("sbatch", append(append([]string{"--parsable", "-n1", "-o", "/dev/null", "-D", "/"}, arguments...), "--wrap", "exec sleep 1000")...)
+	out := c.command("sbatch", append(append([]string{"--parsable", "-n1", "-o", "/dev/null", "-D", "/"}, arguments...), "--wrap", "exec sleep 300")...)
 	c.running(out)
 	return out
 }
