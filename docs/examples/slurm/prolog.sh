@@ -49,7 +49,7 @@ write() {
 		return
 	}
 
-	# The job's user, and nobody else, can write its name: taskprolog.sh.
+	# Only the job's user can write its name: taskprolog.sh.
 	case $SLURM_JOB_UID in
 	'' | *[!0-9]*) ;;
 	*) : >"$dir/names/$job" && chown "$SLURM_JOB_UID" "$dir/names/$job" ;;

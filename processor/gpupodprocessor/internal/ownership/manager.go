@@ -73,7 +73,7 @@ func (a *answer) fact() *Fact {
 }
 
 // both is what is known of a device from the kubelet and from Slurm. What one of them has free
-// the other may have given away; what both have given away is nobody's, unless Slurm's daemon
+// the other may have given away; what both have given away is contested, unless Slurm's daemon
 // runs in a pod (nested): then the pod has the device, and the job has it within the pod.
 func both(kubelet, slurm *Fact, nested bool) *Fact {
 	switch {

@@ -143,7 +143,7 @@ const between = "\x00"
 type job struct{ cluster, id, namespace string }
 
 // unit is the key of the job on the node of src; false where the job's service was not
-// decided yet: its devices are nobody's until then.
+// decided yet: its devices have no owner until then.
 func (src *source) unit(j job) (podKey, bool) {
 	if j.id == "" || src.service == "" {
 		return podKey{cluster: src.pod.cluster}, false
