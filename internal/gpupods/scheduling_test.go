@@ -151,8 +151,11 @@ func TestMembersShareAWatch(t *testing.T) {
 	<-scheduling.Changed()
 	watched(t, api, 2)
 	require.Equal(t, 1, tel1.of("pods ok")/tel2.of("pods ok"), "requests are counted for each")
-	at, ok := summary.AsOf(time.Now().Add(time.Hour))
-	require.True(t, ok && at.After(time.Now()), "it is watched")
+	// The API has the watch before the client has noted it.
+	require.Eventually(t, func() bool {
+		at, ok := summary.AsOf(time.Now().Add(time.Hour))
+		return ok && at.After(time.Now())
+	}, patience, tick, "it is watched")
 
 	summary.Shutdown()
 	api.Send("pods", "ADDED", named(newPod(gpus("main", "4")), "train", "b"))
