@@ -82,6 +82,10 @@ type Config struct {
 	// counts as idle.
 	IdleFor time.Duration `mapstructure:"idle_for"`
 
+	// FirstUseThreshold is the utilization (0..1) from which on a device counts as used,
+	// to measure how soon pods use theirs; with ExpectedPods kubernetes. 0 measures nothing.
+	FirstUseThreshold float64 `mapstructure:"first_use_threshold"`
+
 	// ServiceTTL is the time after which a pod that was not seen, and then a
 	// service that has no pod, is forgotten.
 	ServiceTTL time.Duration `mapstructure:"service_ttl"`
@@ -161,6 +165,12 @@ func (c *Config) Validate() error {
 	}
 	if !(c.IdleThreshold >= 0 && c.IdleThreshold <= 1) {
 		bad("idle_threshold must be a ratio from 0 to 1 (0 finds no device idle), got %v", c.IdleThreshold)
+	}
+	if !(c.FirstUseThreshold >= 0 && c.FirstUseThreshold <= 1) {
+		bad("first_use_threshold must be a ratio from 0 to 1 (0 measures nothing), got %v", c.FirstUseThreshold)
+	}
+	if c.FirstUseThreshold > 0 && c.ExpectedPods != expectedKubernetes {
+		bad("first_use_threshold is %v, and when a pod started is known with expected_pods: %s alone: set that, or remove it", c.FirstUseThreshold, expectedKubernetes)
 	}
 	if c.IdleFor <= 0 {
 		bad("idle_for must be positive, got %s", c.IdleFor)

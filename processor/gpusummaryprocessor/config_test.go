@@ -83,6 +83,8 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 		{func(c *Config) { c.PartialThreshold = 25 }, "partial_threshold must be a ratio from 0 to 1, got 25"},
 		{func(c *Config) { c.PartialThreshold = math.NaN() }, "partial_threshold must be a ratio"},
 		{func(c *Config) { c.IdleThreshold = -0.1 }, "idle_threshold must be a ratio"},
+		{func(c *Config) { c.FirstUseThreshold = 1.5 }, "first_use_threshold must be a ratio from 0 to 1 (0 measures nothing), got 1.5"},
+		{func(c *Config) { c.FirstUseThreshold, c.ExpectedPods = 0.01, "seen" }, "first_use_threshold is 0.01, and when a pod started is known with expected_pods: kubernetes alone"},
 		{func(c *Config) { c.IdleFor = 0 }, "idle_for must be positive"},
 		{func(c *Config) { c.ServiceTTL = 90 * time.Second }, "service_ttl must be above 1m30s"},
 		{func(c *Config) { c.Staleness = time.Hour }, "service_ttl must be above 1h0m0s"},

@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient/k8sfake"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/metadata"
 )
 
@@ -85,4 +86,44 @@ func TestKubernetesThatCannotBeReachedFailsAtStart(t *testing.T) {
 			require.NoError(t, p.Shutdown(context.Background()))
 		})
 	}
+}
+
+// A pod that starts and is used is measured once, by the queue that it waited in.
+func TestFirstUse(t *testing.T) {
+	api := k8sfake.New(t)
+	api.Status("resourceclaims", http.StatusNotFound)
+	t.Setenv("KUBECONFIG", api.KubeConfig(t))
+	cfg := kubernetesConfig()
+	cfg.FirstUseThreshold = 0.01
+	next := &recorder{}
+	began := time.Now().Add(3 * time.Second).Truncate(time.Second) // after the start
+	api.Set("pods", &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api-0", Labels: map[string]string{"kueue.x-k8s.io/queue-name": "research"}},
+		Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")},
+		}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(began)}}},
+		}},
+	})
+	p := start(t, processortest.NewNopSettings(metadata.Type), cfg, next)
+	require.Eventually(t, func() bool {
+		require.NoError(t, p.ConsumeMetrics(t.Context(), utilBatchAt(began.Add(5*time.Second), "api-0")))
+		next.mu.Lock()
+		defer next.mu.Unlock()
+		if len(next.summaries) == 0 {
+			return false
+		}
+		rms := next.summaries[len(next.summaries)-1].md.ResourceMetrics()
+		ms := rms.At(rms.Len() - 1).ScopeMetrics().At(0).Metrics()
+		if ms.At(0).Name() != names.SchedulingFirstUse.Name {
+			return false
+		}
+		used := ms.At(0).Histogram().DataPoints().At(0)
+		require.Equal(t, map[string]any{names.K8sNamespaceName: "shop", names.GPUQueueName: "research"}, used.Attributes().AsRaw())
+		require.InDelta(t, 5, used.Sum(), 1e-9)
+		require.Equal(t, uint64(1), used.Count())
+		require.Zero(t, ms.At(1).Sum().DataPoints().At(0).IntValue())
+		return true
+	}, 30*time.Second, 10*time.Millisecond)
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
@@ -18,6 +19,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/cluster"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/firstuse"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/summary"
 )
 
@@ -34,13 +37,14 @@ type summaryProcessor struct {
 	// is no other. set is the last snapshot passed to state; it is passed again when a limit refused some.
 	pods *gpupods.Member
 	set  *gpupods.Snapshot
-	seen *seenPods // nil: no storage
+	seen *seenPods         // nil: no storage
+	uses *firstuse.Tracker // nil: not measured
 	// silent are the nodes that the last evaluation named, leftOut how many pods are on
 	// nodes where no agent can run.
 	silent  []string
 	leftOut int
 
-	// mu guards clock, state and set. It is held while the state machine runs, and
+	// mu guards clock, state, set and uses. It is held while the state machine runs, and
 	// never while next is called.
 	mu    sync.Mutex
 	clock *clock
@@ -71,7 +75,7 @@ func newProcessor(set processor.Settings, cfg *Config, next consumer.Metrics) (*
 	}
 	if cfg.ExpectedPods == expectedKubernetes {
 		p.pods, err = gpupods.Join(gpupods.Config{Client: cfg.Config, Keys: cfg.Keys}, gpupods.Settings{
-			Need: gpupods.Need{MaxPods: cfg.MaxPods}, Telemetry: p.tel, Logger: p.tel.logger,
+			Need: gpupods.Need{MaxPods: cfg.MaxPods, Scheduling: cfg.FirstUseThreshold > 0}, Telemetry: p.tel, Logger: p.tel.logger,
 			UserAgent: "otelcol-gpu/" + p.version + " " + set.ID.String(),
 		})
 	}
@@ -103,6 +107,9 @@ func (p *summaryProcessor) Start(startCtx context.Context, host component.Host) 
 	p.mu.Lock()
 	now, _ := p.clock.now()
 	p.state, p.set = summary.New(p.cfg.summary(), now), nil
+	if p.cfg.FirstUseThreshold > 0 {
+		p.uses = firstuse.New(p.cfg.ClusterName, p.cfg.FirstUseThreshold, now)
+	}
 	if known {
 		if n := p.state.Restore(pods); n > 0 {
 			p.tel.warn(now, "restored", "more pods are stored than max_pods and max_services allow: raise them", zap.Int("forgotten", n))
@@ -161,6 +168,9 @@ func (p *summaryProcessor) ConsumeMetrics(ctx context.Context, md pmetric.Metric
 	p.mu.Lock()
 	now, stepped := p.tick()
 	t := p.state.Observe(md, now)
+	if p.uses != nil {
+		p.uses.Observe(md, now)
+	}
 	p.mu.Unlock()
 
 	if stepped != 0 {
@@ -176,6 +186,9 @@ func (p *summaryProcessor) tick() (now time.Time, step time.Duration) {
 	now, step = p.clock.now()
 	if step != 0 {
 		p.state.Shift(step)
+		if p.uses != nil {
+			p.uses.Shift(step)
+		}
 	}
 	return now, step
 }
@@ -215,6 +228,9 @@ func (p *summaryProcessor) setPods(ctx context.Context) {
 	p.mu.Lock()
 	now, stepped := p.tick()
 	t := p.state.SetPods(pods, now)
+	if p.uses != nil {
+		p.uses.SetPods(is, now)
+	}
 	p.leftOut = pods.Unobserved
 	if p.set = is; t.Any() {
 		p.set = nil // there may be room later
@@ -243,13 +259,29 @@ func (p *summaryProcessor) evaluate(ctx context.Context) {
 	p.tel.silentNodes(now, e.SilentNodes)
 	md := e.Metrics(p.version)
 	p.tel.evaluated(ctx, time.Since(began))
+	if md.ResourceMetrics().Len() > 0 {
+		p.putThresholds(md, now)
+	}
+	p.putFirstUses(md, now)
 	if md.ResourceMetrics().Len() == 0 {
 		return
 	}
-	p.putThresholds(md, now)
 	if err := p.sender.ConsumeMetrics(ctx, md); err != nil && ctx.Err() == nil {
 		p.tel.evaluationFailed(ctx, now, err)
 	}
+}
+
+// putFirstUses adds how soon pods used their devices, where that is measured.
+func (p *summaryProcessor) putFirstUses(md pmetric.Metrics, now time.Time) {
+	if p.uses == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.uses.Write(md, func(scope pcommon.InstrumentationScope) {
+		scope.SetName(metadata.ScopeName)
+		scope.SetVersion(p.version)
+	}, now)
 }
 
 // tracked returns how many pods and services are in memory, and how many pods the

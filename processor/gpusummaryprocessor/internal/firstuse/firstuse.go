@@ -1,0 +1,210 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package firstuse measures how soon pods use the devices that they hold.
+//
+// A pod counts once: from the first start of its accelerator containers to its first
+// point of utilization that reaches the threshold, or as never used where it ended before.
+// Pods that started before the measurement are left out, because whether they were used
+// is not known. So a restart repeats none.
+package firstuse
+
+import (
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+)
+
+const (
+	// grace is for how long the points of a pod that ended may still come.
+	grace = time.Minute
+	// futureSkew is how far another machine's clock may be ahead.
+	futureSkew = 30 * time.Second
+	// maxKeys bounds the pairs of namespace and queue.
+	maxKeys = 2000
+)
+
+// Tracker has the pods that are waited for. It is not safe for concurrent use.
+type Tracker struct {
+	cluster   string
+	threshold float64
+	start     time.Time
+
+	pods  map[key]*pod
+	round uint64
+	waits int // pods that were not used yet
+	used  *histogram
+	never map[place]int64
+}
+
+type key struct{ namespace, name string }
+
+// pod is one that started since the start.
+type pod struct {
+	uid     string
+	started time.Time
+	of      place
+	used    bool
+	ended   time.Time // zero: it runs
+	round   uint64
+}
+
+// New returns a Tracker of pods of a cluster that start from now on. threshold is a
+// utilization, 0..1.
+func New(cluster string, threshold float64, now time.Time) *Tracker {
+	return &Tracker{
+		cluster: cluster, threshold: threshold, start: now,
+		pods: map[key]*pod{}, used: newHistogram(maxKeys), never: map[place]int64{},
+	}
+}
+
+// Shift moves the times that are this machine's: its clock was set.
+func (t *Tracker) Shift(step time.Duration) {
+	t.start = t.start.Add(step)
+	for _, p := range t.pods {
+		if !p.ended.IsZero() {
+			p.ended = p.ended.Add(step)
+		}
+	}
+}
+
+// SetPods takes what the Kubernetes API has now. Pods have their Scheduling.
+func (t *Tracker) SetPods(snapshot *gpupods.Snapshot, now time.Time) {
+	t.round++
+	for _, is := range snapshot.Pods {
+		if is.Devices > 0 {
+			t.set(is, now)
+		}
+	}
+	for k, p := range t.pods {
+		if p.round == t.round {
+			continue
+		}
+		if p.used {
+			delete(t.pods, k) // there is nothing to wait for
+		} else if p.ended.IsZero() {
+			p.ended = now
+		}
+	}
+}
+
+func (t *Tracker) set(is *gpupods.Pod, now time.Time) {
+	k := key{is.Namespace, is.Name}
+	p := t.pods[k]
+	if p != nil && p.uid != is.UID {
+		t.settle(k, p)
+		p = nil
+	}
+	over := is.Phase == corev1.PodSucceeded || is.Phase == corev1.PodFailed
+	if p == nil {
+		if over || !is.Up || is.Started.Before(t.start) {
+			return
+		}
+		p = &pod{uid: is.UID, started: is.Started, of: place{Namespace: is.Namespace}}
+		if is.Scheduling != nil {
+			p.of.Queue = is.Scheduling.Queue
+		}
+		t.pods[k] = p
+		t.waits++
+	}
+	p.round = t.round
+	if over && !p.used && p.ended.IsZero() {
+		p.ended = now
+	}
+}
+
+// settle takes a pod out, as never used where it was not.
+func (t *Tracker) settle(k key, p *pod) {
+	delete(t.pods, k)
+	if p.used {
+		return
+	}
+	t.waits--
+	if t.used.know(p.of) {
+		t.never[p.of]++
+	}
+}
+
+// Observe looks for the first use of pods, and leaves md as it is. It costs nothing while
+// no pod is waited for.
+func (t *Tracker) Observe(md pmetric.Metrics, now time.Time) {
+	if t.waits == 0 {
+		return
+	}
+	for _, rm := range md.ResourceMetrics().All() {
+		attrs := rm.Resource().Attributes()
+		p := t.pods[key{points.Str(attrs, names.K8sNamespaceName), points.Str(attrs, names.K8sPodName)}]
+		if p == nil || p.used || points.Str(attrs, names.K8sClusterName) != t.cluster {
+			continue
+		}
+		if uid := points.Str(attrs, names.K8sPodUID); uid != "" && p.uid != "" && uid != p.uid {
+			continue
+		}
+		if at, ok := t.firstUse(rm, p.started, now); ok {
+			p.used = true
+			t.waits--
+			t.used.record(p.of, at.Sub(p.started))
+		}
+	}
+}
+
+// firstUse is the oldest point that shows use since started.
+func (t *Tracker) firstUse(rm pmetric.ResourceMetrics, started, now time.Time) (first time.Time, ok bool) {
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			if m.Name() != names.GPUUtilization.Name || m.Unit() != names.GPUUtilization.Unit {
+				continue
+			}
+			dps, is := points.Numbers(m)
+			if !is {
+				continue
+			}
+			for _, dp := range dps.All() {
+				at, v := dp.Timestamp().AsTime(), points.Value(dp)
+				switch {
+				case points.Str(dp.Attributes(), names.HwGPUTask) != "general", math.IsNaN(v), v < t.threshold:
+				case at.Before(started), at.After(now.Add(futureSkew)):
+				case !ok || at.Before(first):
+					first, ok = at, true
+				}
+			}
+		}
+	}
+	return first, ok
+}
+
+// Write appends what was measured up to now to md.
+func (t *Tracker) Write(md pmetric.Metrics, scope func(pcommon.InstrumentationScope), now time.Time) {
+	for k, p := range t.pods {
+		if !p.ended.IsZero() && now.Sub(p.ended) >= grace {
+			t.settle(k, p)
+		}
+	}
+	keys := t.used.places()
+	if len(keys) == 0 {
+		return
+	}
+	rm := md.ResourceMetrics().AppendEmpty()
+	if t.cluster != "" {
+		rm.Resource().Attributes().PutStr(names.K8sClusterName, t.cluster)
+	}
+	sm := rm.ScopeMetrics().AppendEmpty()
+	scope(sm.Scope())
+	t.used.write(sm.Metrics(), names.SchedulingFirstUse, t.cluster, t.start, now)
+	never := names.SchedulingNeverUsed.Init(sm.Metrics().AppendEmpty())
+	for _, k := range keys {
+		p := never.AppendEmpty()
+		k.put(p.Attributes(), t.cluster)
+		p.SetStartTimestamp(pcommon.NewTimestampFromTime(t.start))
+		p.SetTimestamp(pcommon.NewTimestampFromTime(now))
+		p.SetIntValue(t.never[k])
+	}
+}
