@@ -37,7 +37,7 @@ test-full: ## everything else: control plane, chart, chaos, attacks, delivery, l
 	@scripts/test full
 
 # The suites, one target each; what they are is in scripts/suite.
-.PHONY: image-check test-unit test-race test-mixin test-e2e test-store test-console test-report test-image test-chaos test-delivery test-inference test-health test-vendors test-slurm test-nvml test-cost test-hostile test-model test-scheduling test-page test-live test-browser test-kubernetes test-chart
+.PHONY: image-check test-unit test-race test-mixin test-e2e test-store test-console test-report test-image test-chaos test-delivery test-inference test-health test-vendors test-slurm test-nvml test-cost test-hostile test-model test-scheduling test-training test-nccl test-page test-live test-browser test-kubernetes test-chart
 test-unit: tools ## unit, component and corpus tests of the components and the testbed
 	@scripts/suite unit testbed rules report
 test-race: tools ## unit, component and corpus tests with the race detector
@@ -70,6 +70,10 @@ test-model: requirements ## gpu_summary against its model (EVALUATIONS=n, defaul
 	@scripts/suite model
 test-scheduling: requirements ## gpu_scheduling against its model; last: steps N, differences N (STEPS=n, default 100000; SEED=n)
 	@scripts/suite scheduling
+test-training: requirements ## gpu_training against random runs, whose truth is known; last: runs N, differences N (RUNS=n, default 1000; SEED=n)
+	@scripts/suite training
+test-nccl: requirements ## nccl against random jobs, whose truth is known; last: runs N, found N of N, wrong N, false alarms N (RUNS=n, default 1000; SEED=n)
+	@scripts/suite nccl
 test-delivery: build ## events to misbehaving webhooks, the collector killed meanwhile (EVENTS=n, default 10000; RECEIVERS=n, 20; SEED=n)
 	@scripts/suite delivery
 test-inference: requirements ## the same requests on the pages of all inference engines; last: sets N, differences N (SETS=n, default 1000; SEED=n)
@@ -94,7 +98,7 @@ test-kubernetes: build tools kubernetes kubernetes-clients keda kueue ## the who
 	@scripts/suite kubernetes chart
 test-chart: build tools kubernetes kubernetes-clients ## the chart: both majors of Helm, the API server, the real binary, a day and a newcomer on a control plane
 	@scripts/suite chart
-export EVALUATIONS SEED SETS EVENTS RECEIVERS ONLY HISTORIES PAGES STEPS
+export EVALUATIONS SEED SETS EVENTS RECEIVERS ONLY HISTORIES PAGES STEPS RUNS
 
 .PHONY: chaos
 chaos: build ## a fleet in which everything breaks, and judges that know the truth (DURATION=1h, default 10m; SEED=n; ONLY=kinds)

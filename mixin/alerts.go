@@ -23,6 +23,8 @@ func alerts(o options) []group {
 		{"otelcol-gpu.webhooks", webhookAlerts()},
 		{"otelcol-gpu.usage", costAlerts(o)},
 		{"otelcol-gpu.scheduling", schedulingAlerts()},
+		{"otelcol-gpu.training", trainingAlerts()},
+		{"otelcol-gpu.collectives", collectiveAlerts()},
 	}
 }
 

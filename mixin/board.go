@@ -131,7 +131,7 @@ var columnNames = map[string]string{
 	queries.Address: "Address", queries.Port: "Port", "receiver": "Receiver", "outcome": "Outcome", "reason": "Reason",
 	queries.Tenant: "Tenant", queries.Currency: "Currency", queries.CapacityState: "State", queries.CapacityType: "Capacity", queries.HostType: "Machine type", queries.Region: "Region",
 	queries.Budget: "Budget", queries.BudgetKind: "Kind", queries.HealthWatch: "Watch", queries.HwState: "State", queries.HealthReason: "Reason", queries.HealthAction: "Action", "alertname": "Alert", "severity": "Severity",
-	queries.QueueScheduler: "Scheduler", queries.QueueOf: "Queue", queries.Resource: "Resource",
+	queries.QueueScheduler: "Scheduler", queries.QueueOf: "Queue", queries.Resource: "Resource", queries.SlurmJob: "Job", queries.TrainingRun: "Run",
 }
 
 const serviceColumn = "Service"

@@ -11,7 +11,7 @@ import (
 )
 
 func dashboards() []board {
-	return []board{fleetBoard(), serviceBoard(), nodeBoard(), healthBoard(), collectorBoard(), inferenceBoard(), costBoard(), schedulingBoard()}
+	return []board{fleetBoard(), serviceBoard(), nodeBoard(), healthBoard(), collectorBoard(), inferenceBoard(), costBoard(), schedulingBoard(), trainingBoard(), collectivesBoard()}
 }
 
 // stat is one number now; half a row of six.

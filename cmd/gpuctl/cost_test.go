@@ -134,6 +134,20 @@ func TestCostTable(t *testing.T) {
 	assert.Contains(t, errOut, "no budget is known")
 }
 
+// An account of Slurm is another owner than a namespace of its name.
+func TestCostOfJobs(t *testing.T) {
+	l := newLedger()
+	job := usageRow(9, usage.Held, "physics", "H100", 3*anHour)
+	job.SlurmCluster = "hpc"
+	l.rows = append(l.rows, job)
+	code, out, errOut := ask("cost", "--endpoint", open(t, l), "--since", "7d", "--by", "namespace")
+	require.Equal(t, exitOK, code, errOut)
+	table := squeezed(out)
+	assert.Equal(t, "CLUSTER SLURM-CLUSTER NAMESPACE STATE GPU-HOURS USED IDLE COST USD IDLE-COST KWH KG-CO2 NOTES", table[0])
+	assert.Regexp(t, "^c - ns held 3.00 ", table[1])
+	assert.Regexp(t, "^c hpc ns held 3.00 ", table[2])
+}
+
 // Without prices there are hours and no money.
 // A name that is too long for a table is whole in the files.
 func TestLongNamesOfCost(t *testing.T) {

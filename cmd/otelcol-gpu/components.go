@@ -24,6 +24,7 @@ import (
 	besteffortconnector "github.com/otelcol-gpu/otelcol-gpu/connector/besteffortconnector"
 	gpucostconnector "github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector"
 	gpueventsconnector "github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector"
+	ncclconnector "github.com/otelcol-gpu/otelcol-gpu/connector/ncclconnector"
 	gpustoreexporter "github.com/otelcol-gpu/otelcol-gpu/exporter/gpustoreexporter"
 	webhookexporter "github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter"
 	footprintextension "github.com/otelcol-gpu/otelcol-gpu/extension/footprintextension"
@@ -34,6 +35,7 @@ import (
 	appguardprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/appguardprocessor"
 	gpupodprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor"
 	gpusummaryprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor"
+	gputrainingprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/gputrainingprocessor"
 	inferenceprocessor "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor"
 	amdgpureceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/amdgpureceiver"
 	dcgmreceiver "github.com/otelcol-gpu/otelcol-gpu/receiver/dcgmreceiver"
@@ -171,6 +173,7 @@ func components() (otelcol.Factories, error) {
 		appguardprocessor.NewFactory(),
 		gpupodprocessor.NewFactory(),
 		gpusummaryprocessor.NewFactory(),
+		gputrainingprocessor.NewFactory(),
 		inferenceprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
 		batchprocessor.NewFactory(),
@@ -189,6 +192,7 @@ func components() (otelcol.Factories, error) {
 		appguardprocessor.NewFactory().Type():          "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpupodprocessor.NewFactory().Type():            "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpusummaryprocessor.NewFactory().Type():        "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		gputrainingprocessor.NewFactory().Type():       "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		inferenceprocessor.NewFactory().Type():         "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		memorylimiterprocessor.NewFactory().Type():     "go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.159.0",
 		batchprocessor.NewFactory().Type():             "go.opentelemetry.io/collector/processor/batchprocessor v0.159.0",
@@ -204,6 +208,7 @@ func components() (otelcol.Factories, error) {
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
 		gpueventsconnector.NewFactory(),
 		gpucostconnector.NewFactory(),
+		ncclconnector.NewFactory(),
 		besteffortconnector.NewFactory(),
 		forwardconnector.NewFactory(),
 	)
@@ -213,6 +218,7 @@ func components() (otelcol.Factories, error) {
 	factories.ConnectorModules = makeModulesMap(factories.Connectors, map[component.Type]string{
 		gpueventsconnector.NewFactory().Type():  "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		gpucostconnector.NewFactory().Type():    "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
+		ncclconnector.NewFactory().Type():       "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		besteffortconnector.NewFactory().Type(): "github.com/otelcol-gpu/otelcol-gpu v0.1.0",
 		forwardconnector.NewFactory().Type():    "go.opentelemetry.io/collector/connector/forwardconnector v0.159.0",
 	})

@@ -22,11 +22,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/engine"
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/durable"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/forward"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 )

@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 

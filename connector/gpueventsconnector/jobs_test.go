@@ -108,5 +108,7 @@ func TestMissingJobs(t *testing.T) {
 		events := b.feed(md)
 		require.Len(t, events, 1)
 		require.Equal(t, []any{"job 4711 on n1"}, events[0].attrs[names.GPUServiceMissingPods])
+		require.Contains(t, events[0].body, "settled jobs")
+		require.NotContains(t, events[0].body, "pod")
 	})
 }

@@ -156,7 +156,7 @@ func lineKey(l *costreport.Line) string {
 	g := &l.Group
 	return strings.Join([]string{
 		strconv.FormatInt(l.Start.Unix(), 10), l.State, strconv.FormatBool(l.Others), g.Cluster, g.Model, g.HostType, g.Region, g.CapacityType,
-		g.NodePool, g.Labels, g.Profile, g.Namespace, g.Service, g.Tenant, g.Pod, g.Currency, g.Kind,
+		g.NodePool, g.Labels, g.Profile, g.SlurmCluster, g.Namespace, g.Service, g.Tenant, g.Pod, g.Currency, g.Kind,
 		strconv.FormatInt(g.RateNano, 10), strconv.FormatInt(g.RatePer, 10),
 	}, "\x00")
 }
@@ -194,7 +194,7 @@ func (p *parameters) cost(now time.Time) *costQuestion {
 	q.limit, q.after = p.limited(mostCostLines, ""), p.cursor()
 	switch {
 	case q.ShareUnheld && q.Owned:
-		p.refuse("share_unheld", "needs all owners; leave out tenant and namespace")
+		p.refuse("share_unheld", "needs all owners; leave out tenant, namespace and slurm_cluster")
 	case q.format == formatFOCUS && q.By != costreport.ByRow:
 		p.refuse("by", "is "+string(q.By)+", and format is focus, which has all rows; leave it out")
 	case q.format == formatFOCUS && q.Top > 0:
@@ -205,17 +205,19 @@ func (p *parameters) cost(now time.Time) *costQuestion {
 	return q
 }
 
-// rows selects rows by cluster, and owners by tenant and namespace: then nothing that has
+// rows selects rows by cluster, and owners by tenant, namespace and cluster of Slurm: then nothing that has
 // no owner has a line.
 func (p *parameters) rows() (match, owners func(*usage.Key) bool) {
 	cluster, tenant, namespace := p.text("cluster", usage.MaxText), p.text("tenant", usage.MaxText), p.text("namespace", usage.MaxText)
+	slurm, bySlurm := p.text("slurm_cluster", usage.MaxText), p.has("slurm_cluster")
 	byCluster, byTenant, byNamespace := p.has("cluster"), p.has("tenant"), p.has("namespace")
 	if byCluster {
 		match = func(k *usage.Key) bool { return k.Cluster == cluster }
 	}
-	if byTenant || byNamespace {
+	if byTenant || byNamespace || bySlurm {
 		owners = func(k *usage.Key) bool {
-			return k.State == usage.Held && (!byTenant || k.Tenant == tenant) && (!byNamespace || k.Namespace == namespace)
+			return k.State == usage.Held && (!byTenant || k.Tenant == tenant) && (!byNamespace || k.Namespace == namespace) &&
+				(!bySlurm || k.SlurmCluster == slurm)
 		}
 	}
 	return match, owners

@@ -106,6 +106,7 @@ type CostLine struct {
 // grouped by and is not known is empty.
 type CostGroup struct {
 	Cluster      *string    `json:"cluster"`
+	SlurmCluster *string    `json:"slurm_cluster,omitempty"` // of jobs; then Namespace is their account
 	Namespace    *string    `json:"namespace"`
 	Service      *string    `json:"service"`
 	Tenant       *string    `json:"tenant"`

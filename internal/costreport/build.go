@@ -346,7 +346,7 @@ func greatestFirst(x, y *Line) int {
 }
 
 func compareGroups(x, y *Group) int {
-	return cmp.Or(cmp.Compare(x.Tenant, y.Tenant), cmp.Compare(x.Cluster, y.Cluster), cmp.Compare(x.Namespace, y.Namespace),
+	return cmp.Or(cmp.Compare(x.Tenant, y.Tenant), cmp.Compare(x.Cluster, y.Cluster), cmp.Compare(x.SlurmCluster, y.SlurmCluster), cmp.Compare(x.Namespace, y.Namespace),
 		cmp.Compare(x.Service, y.Service), cmp.Compare(x.Pod, y.Pod), cmp.Compare(x.Model, y.Model), cmp.Compare(x.HostType, y.HostType),
 		cmp.Compare(x.Region, y.Region), cmp.Compare(x.CapacityType, y.CapacityType), cmp.Compare(x.NodePool, y.NodePool),
 		cmp.Compare(x.Labels, y.Labels), cmp.Compare(x.Profile, y.Profile), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Currency, y.Currency),

@@ -169,9 +169,9 @@ func (by By) groupOf(k *usage.Key) Group {
 	case ByTenant:
 		return Group{Tenant: k.Tenant}
 	case ByNamespace:
-		return Group{Cluster: k.Cluster, Namespace: k.Namespace}
+		return Group{Cluster: k.Cluster, SlurmCluster: k.SlurmCluster, Namespace: k.Namespace}
 	case ByService:
-		return Group{Cluster: k.Cluster, Namespace: k.Namespace, Service: k.Service}
+		return Group{Cluster: k.Cluster, SlurmCluster: k.SlurmCluster, Namespace: k.Namespace, Service: k.Service}
 	case ByModel:
 		return Group{Model: k.Model}
 	case ByCapacity:

@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ var csvGroups = []struct {
 }{
 	{"tenant", func(g *consoleapi.CostGroup) *string { return g.Tenant }, []By{ByTenant, ByRow}},
 	{"cluster", func(g *consoleapi.CostGroup) *string { return g.Cluster }, []By{ByNamespace, ByService, ByNodePool, ByRow}},
+	{"slurm_cluster", func(g *consoleapi.CostGroup) *string { return g.SlurmCluster }, []By{ByNamespace, ByService, ByRow}},
 	{"namespace", func(g *consoleapi.CostGroup) *string { return g.Namespace }, []By{ByNamespace, ByService, ByRow}},
 	{"service", func(g *consoleapi.CostGroup) *string { return g.Service }, []By{ByService, ByRow}},
 	{"pod", func(g *consoleapi.CostGroup) *string { return g.Pod }, []By{ByRow}},
@@ -73,6 +75,9 @@ func csvColumns(r *Report) []csvColumn {
 		{"state", func(l *consoleapi.CostLine) string { return csvText(l.State) }},
 	}
 	for _, g := range csvGroups {
+		if g.name == "slurm_cluster" && !slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Group.SlurmCluster != "" }) {
+			continue // of reports with jobs
+		}
 		for _, by := range g.by {
 			if by == r.By {
 				columns = append(columns, csvColumn{g.name, func(l *consoleapi.CostLine) string { return csvText(g.of(&l.Group)) }})

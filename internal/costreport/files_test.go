@@ -174,6 +174,29 @@ var (
 	customColumn  = regexp.MustCompile(`^x_[A-Z][A-Za-z0-9]+$`)
 )
 
+// An account of Slurm is no namespace; what has no jobs has no column of them.
+func TestFilesOfJobs(t *testing.T) {
+	job := row(0, usage.Held, "ml", "ada/train", hourMS)
+	job.SlurmCluster = "hpc"
+	rows := []usage.Row{row(0, usage.Held, "ml", "a", hourMS), job}
+	for _, by := range []By{ByNamespace, ByService, ByRow} {
+		r := Build(rows, Options{By: by, From: t0, To: t0.Add(time.Hour)})
+		var file strings.Builder
+		require.NoError(t, WriteCSV(&file, &r))
+		assert.Equal(t, 1, strings.Count(file.String(), ",c,hpc,ns"), file.String())
+		assert.Equal(t, 1, strings.Count(file.String(), ",c,,ns"), file.String())
+		file.Reset()
+		r = Build(rows[:1], Options{By: by, From: t0, To: t0.Add(time.Hour)})
+		require.NoError(t, WriteCSV(&file, &r))
+		assert.NotContains(t, file.String(), "slurm")
+	}
+	var file strings.Builder
+	r := Build(rows, Options{By: ByRow, From: t0, To: t0.Add(time.Hour)})
+	require.NoError(t, WriteFOCUS(&file, &r))
+	assert.Contains(t, file.String(), `""service.namespace"":""ns"",""slurm.cluster.name"":""hpc""`)
+	assert.Contains(t, file.String(), "hpc/ns/ada/train")
+}
+
 func TestFOCUS(t *testing.T) {
 	r := Build(fleet(), Options{By: ByRow, Step: Daily})
 	all := records(t, func(file *bytes.Buffer) error { return WriteFOCUS(file, &r) })

@@ -4,6 +4,7 @@
 package costreport
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -140,7 +141,7 @@ func ratiosOf(r *Report) []int64 {
 	for i := range r.Lines {
 		l := &r.Lines[i]
 		key := boards{l.Start.UnixNano(), l.Group}
-		key.of.Namespace, key.of.Service, key.of.Tenant, key.of.Pod, key.of.Profile = "", "", "", "", ""
+		key.of.SlurmCluster, key.of.Namespace, key.of.Service, key.of.Tenant, key.of.Pod, key.of.Profile = "", "", "", "", "", ""
 		if l.Time > 0 {
 			lines[key], weights[key] = append(lines[key], i), append(weights[key], l.Time)
 		}
@@ -220,7 +221,7 @@ func (l *focusLine) owner() string {
 	if !l.held() {
 		return ""
 	}
-	parts := []string{l.Group.Cluster, l.Group.Namespace, l.Group.Service}
+	parts := []string{cmp.Or(l.Group.SlurmCluster, l.Group.Cluster), l.Group.Namespace, l.Group.Service}
 	if l.Group.Pod != "" {
 		parts = append(parts, l.Group.Pod)
 	}
@@ -231,9 +232,12 @@ func (l *focusLine) tags() string {
 	if !l.held() {
 		return ""
 	}
-	tags := map[string]string{}
+	tags, namespace := map[string]string{}, "k8s.namespace.name"
+	if l.Group.SlurmCluster != "" {
+		namespace = "service.namespace"
+	}
 	for key, value := range map[string]string{
-		"tenant": l.Group.Tenant, "k8s.cluster.name": l.Group.Cluster, "k8s.namespace.name": l.Group.Namespace,
+		"tenant": l.Group.Tenant, "k8s.cluster.name": l.Group.Cluster, "slurm.cluster.name": l.Group.SlurmCluster, namespace: l.Group.Namespace,
 		"service.name": l.Group.Service, "k8s.pod.name": l.Group.Pod,
 	} {
 		if value != "" {

@@ -82,11 +82,11 @@ func (r *Report) group(l *Line) (g consoleapi.CostGroup) {
 		}
 	case ByNamespace:
 		if owned {
-			g.Cluster, g.Namespace = &k.Cluster, &k.Namespace
+			g.Cluster, g.SlurmCluster, g.Namespace = &k.Cluster, known(k.SlurmCluster), &k.Namespace
 		}
 	case ByService:
 		if owned {
-			g.Cluster, g.Namespace, g.Service = &k.Cluster, &k.Namespace, &k.Service
+			g.Cluster, g.SlurmCluster, g.Namespace, g.Service = &k.Cluster, known(k.SlurmCluster), &k.Namespace, &k.Service
 		}
 	case ByModel:
 		g.Model = &k.Model
@@ -96,7 +96,7 @@ func (r *Report) group(l *Line) (g consoleapi.CostGroup) {
 		g.Cluster, g.NodePool = &k.Cluster, &k.NodePool
 	case ByRow:
 		g = consoleapi.CostGroup{
-			Cluster: &k.Cluster, Namespace: &k.Namespace, Service: &k.Service, Tenant: &k.Tenant, Pod: &k.Pod, Model: &k.Model,
+			Cluster: &k.Cluster, SlurmCluster: known(k.SlurmCluster), Namespace: &k.Namespace, Service: &k.Service, Tenant: &k.Tenant, Pod: &k.Pod, Model: &k.Model,
 			HostType: &k.HostType, Region: &k.Region, CapacityType: &k.CapacityType, NodePool: &k.NodePool, NodeLabels: &k.Labels, MIGProfile: &k.Profile,
 		}
 		if k.RatePer > 0 {

@@ -88,7 +88,7 @@ func Row(l *consoleapi.CostLine, step Step) (usage.Row, error) {
 		Key: usage.Key{
 			Cluster: text(g.Cluster), Namespace: text(g.Namespace), Service: text(g.Service), Tenant: text(g.Tenant), Pod: text(g.Pod),
 			Model: text(g.Model), HostType: text(g.HostType), Region: text(g.Region), CapacityType: text(g.CapacityType), NodePool: text(g.NodePool),
-			Labels: text(g.NodeLabels), Profile: text(g.MIGProfile), State: *l.State,
+			Labels: text(g.NodeLabels), Profile: text(g.MIGProfile), State: *l.State, SlurmCluster: text(g.SlurmCluster),
 		},
 		Hour: l.Start.UTC(), Day: step == Daily || l.End != nil && l.End.Sub(*l.Start) > time.Hour, Open: l.Open, Revision: 1,
 		Contested: l.Contested, BoardMetered: l.BoardMetered, Estimated: l.Estimated,

@@ -67,11 +67,11 @@ func EventIsNotice(event string) bool {
 // Events returns the names of all events that this distribution emits. A pattern of
 // gpu.* that matches none of them is a mistake.
 func Events() []string {
-	all := make([]string, len(eventRules))
+	all := make([]string, len(eventRules), len(eventRules)+2)
 	for i, r := range eventRules {
 		all[i] = r.Event
 	}
-	return all
+	return append(all, EventNCCLStraggler, EventNCCLStall)
 }
 
 // Values of gpu.event.level and gpu.exporter.reason.

@@ -51,13 +51,14 @@ type Metric struct {
 }
 
 // Int reports whether values of the metric are whole numbers: bytes, counts of
-// things, and states. The share of a device that is held is a fraction, and money has
-// fractions.
+// things, and states. The share of a device that is held is a fraction, and money and
+// rates have fractions.
 func (m *Metric) Int() bool {
 	if strings.HasPrefix(m.Unit, "{currency}") {
 		return false
 	}
-	return m.Unit == "By" || m.Unit[0] == '{' || m.Kind == UpDownCounter && m.Name != GPUAllocation.Name
+	thing := strings.HasPrefix(m.Unit, "{") && strings.HasSuffix(m.Unit, "}")
+	return m.Unit == "By" || thing || m.Kind == UpDownCounter && m.Name != GPUAllocation.Name
 }
 
 // Prometheus is the name that the metric has in Prometheus under translation_strategy

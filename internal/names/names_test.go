@@ -14,7 +14,7 @@ func TestInt(t *testing.T) {
 	for _, m := range []Metric{GPUMemoryUsage, GPUXIDErrors, GPUXIDLast, ExporterUp, PodState} {
 		assert.True(t, m.Int(), m.Name)
 	}
-	for _, m := range []Metric{GPUUtilization, HwEnergy, GPUPCIeThroughput, GPUAllocation, UsageCost, GPUPrice} {
+	for _, m := range []Metric{GPUUtilization, HwEnergy, GPUPCIeThroughput, GPUAllocation, UsageCost, GPUPrice, GPUTrainingThroughput, TrainingLoss} {
 		assert.False(t, m.Int(), m.Name)
 	}
 }
@@ -58,6 +58,11 @@ func TestPrometheus(t *testing.T) {
 		"gpu_budget_used_ratio":                       BudgetUsed,
 		"gpu_budget_limit_cost":                       BudgetLimitCost,
 		"gpu_budget_limit_time_seconds":               BudgetLimitTime,
+		"training_loss":                               TrainingLoss,
+		"training_step_duration_seconds":              TrainingStepDuration,
+		"training_tokens_total":                       TrainingTokens,
+		"gpu_training_mfu_ratio":                      GPUTrainingMFU,
+		"gpu_training_throughput_per_second":          GPUTrainingThroughput,
 	} {
 		assert.Equal(t, want, m.Prometheus())
 	}

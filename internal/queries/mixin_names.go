@@ -107,3 +107,11 @@ const ServiceDashboard = "otelcol-gpu-service"
 func Of(metric string, selectors ...Selector) string { return of(metric, selectors...) }
 func By(labels ...string) string                     { return by(labels...) }
 func General(selectors ...Selector) string           { return general(selectors...) }
+
+// Metrics of training that only the dashboards and rules read.
+var (
+	TrainingNonfinite    = names.TrainingNonfinite.Prometheus()
+	TrainingSkipped      = names.TrainingStepsSkipped.Prometheus()
+	TrainingCheckpoint   = names.TrainingCheckpointDuration.Prometheus()
+	TrainingDataWaitTime = names.TrainingDataWait.Prometheus()
+)

@@ -47,13 +47,21 @@ type number struct {
 	most     int64
 }
 
+// lateText and what follows is no part of an ID where it is empty: older rows had none.
+const lateText = 15
+
 // texts are in the order of ID, which must not change.
-func (k *Key) texts() [15]text {
+func (k *Key) texts() [16]text {
+	namespace := names.K8sNamespaceName
+	if k.SlurmCluster != "" {
+		namespace = names.ServiceNamespace
+	}
 	return [...]text{
 		{names.K8sClusterName, &k.Cluster}, {names.HwModel, &k.Model}, {names.HostType, &k.HostType}, {names.CloudRegion, &k.Region},
 		{names.GPUCapacityType, &k.CapacityType}, {names.GPUNodePool, &k.NodePool}, {names.GPUNodeLabels, &k.Labels},
-		{names.GPUMIGProfile, &k.Profile}, {names.GPUCapacityState, &k.State}, {names.K8sNamespaceName, &k.Namespace},
+		{names.GPUMIGProfile, &k.Profile}, {names.GPUCapacityState, &k.State}, {namespace, &k.Namespace},
 		{names.ServiceName, &k.Service}, {names.GPUTenant, &k.Tenant}, {names.K8sPodName, &k.Pod}, {names.GPUCostCurrency, &k.Currency}, {names.GPUPriceKind, &k.Kind},
+		{names.SlurmClusterName, &k.SlurmCluster},
 	}
 }
 
@@ -153,7 +161,7 @@ func (r *Row) ToRecord(record plog.LogRecord) {
 	record.SetTimestamp(pcommon.NewTimestampFromTime(r.Hour))
 	record.SetSeverityNumber(plog.SeverityNumberInfo)
 	attrs := record.Attributes()
-	attrs.EnsureCapacity(34)
+	attrs.EnsureCapacity(35)
 	attrs.PutStr(names.GPUEventID, r.ID())
 	attrs.PutInt(names.GPUUsageRevision, int64(r.Revision))
 	for _, t := range r.texts() {
@@ -181,6 +189,9 @@ func (r *Row) ToRecord(record plog.LogRecord) {
 func FromRecord(record plog.LogRecord) (Row, error) {
 	r := Row{Hour: record.Timestamp().AsTime(), Open: record.EventName() == names.UsageOpen, Amounts: Amounts{Carbon: -1}}
 	attrs := record.Attributes()
+	if v, found := attrs.Get(names.SlurmClusterName); found {
+		r.SlurmCluster = v.Str() // it decides what the namespace is called
+	}
 	for _, t := range r.texts() {
 		v, found := attrs.Get(t.name)
 		if !found {

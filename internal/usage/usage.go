@@ -33,8 +33,8 @@ type Key struct {
 	Labels                           string // of the node: k=v,k=v, sorted; those that price rules match
 	Profile                          string // of a MIG instance
 	State                            string
-	// Of rows with State Held.
-	Namespace, Service, Tenant, Pod string
+	// Of rows with State Held. SlurmCluster is that of a job of Slurm: then Namespace is its account.
+	Namespace, Service, Tenant, Pod, SlurmCluster string
 	// Currency is that of the ledger, as in ISO 4217.
 	Currency string
 	// RateNano billionths of the currency, divided by RatePer, are the price of a whole
@@ -91,7 +91,10 @@ func (r *Row) ID() string {
 		binary.LittleEndian.PutUint64(number[:], uint64(n))
 		h.Write(number[:])
 	}
-	for _, text := range r.texts() {
+	for i, text := range r.texts() {
+		if i == lateText && *text.value == "" {
+			continue
+		}
 		put(int64(len(*text.value)))
 		h.Write([]byte(*text.value))
 	}

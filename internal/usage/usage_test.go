@@ -41,7 +41,9 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	unpriced := Row{Key: Key{State: Free}, Hour: r.Hour, Revision: 1, Amounts: Amounts{Time: 5, Carbon: -1}}
 	open := full()
 	open.Open = true
-	for _, want := range []Row{r, unpriced, open} {
+	job := full()
+	job.SlurmCluster = "hpc"
+	for _, want := range []Row{r, unpriced, open, job} {
 		record := recordOf(want)
 		got, err := FromRecord(record)
 		require.NoError(t, err)
@@ -51,6 +53,9 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 		assert.Equal(t, want.ID(), id.Str())
 	}
 	assert.False(t, names.UsageRecord(names.EventXID))
+	_, found := recordOf(job).Attributes().Get(names.K8sNamespaceName)
+	assert.False(t, found, "an account is no namespace")
+	assert.NotEqual(t, r.ID(), job.ID())
 }
 
 // The id depends on every field of the key and on the hour, and on nothing else: senders

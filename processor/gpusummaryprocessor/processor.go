@@ -17,6 +17,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/oneinstance"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/cluster"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/firstuse"
@@ -30,7 +31,7 @@ type summaryProcessor struct {
 	next    consumer.Metrics
 	sender  *seriesends.Sender // of evaluations
 	version string
-	owner   owner
+	one     oneinstance.Instance
 	tel     *telemetry
 
 	// pods is where expected pods are known from beside what arrives; nil: there
@@ -63,7 +64,7 @@ func newProcessor(set processor.Settings, cfg *Config, next consumer.Metrics) (*
 		next:    next,
 		sender:  seriesends.New(next, cfg.MaxPods, leftState),
 		version: set.BuildInfo.Version,
-		owner:   owner{cfg, set.ID},
+		one:     oneinstance.Instance{Config: cfg, ID: set.ID},
 		clock:   newClock(systemClock()),
 	}
 	now, _ := p.clock.now()
@@ -85,7 +86,7 @@ func newProcessor(set processor.Settings, cfg *Config, next consumer.Metrics) (*
 // Start begins the evaluations. It fails if another instance of the same component
 // runs in this Collector.
 func (p *summaryProcessor) Start(startCtx context.Context, host component.Host) error {
-	if err := p.owner.claim(); err != nil {
+	if err := p.one.Claim("a service"); err != nil {
 		return err
 	}
 	p.claimed = true
@@ -99,7 +100,7 @@ func (p *summaryProcessor) Start(startCtx context.Context, host component.Host) 
 	known := false
 	if p.cfg.Storage != nil {
 		var err error
-		if p.seen, pods, known, err = openSeen(startCtx, host, *p.cfg.Storage, p.owner.id, p.tel); err != nil {
+		if p.seen, pods, known, err = openSeen(startCtx, host, *p.cfg.Storage, p.one.ID, p.tel); err != nil {
 			return err
 		}
 	}
@@ -141,7 +142,7 @@ func (p *summaryProcessor) Shutdown(ctx context.Context) error {
 	p.tel.shutdown()
 	if p.claimed {
 		p.claimed = false
-		p.owner.release()
+		p.one.Release()
 	}
 	return err
 }
@@ -262,7 +263,7 @@ func (p *summaryProcessor) evaluate(ctx context.Context) {
 	if md.ResourceMetrics().Len() > 0 {
 		p.putThresholds(md, now)
 	}
-	p.putFirstUses(md, now)
+	p.putFirstUses(ctx, md, now)
 	if md.ResourceMetrics().Len() == 0 {
 		return
 	}
@@ -272,12 +273,13 @@ func (p *summaryProcessor) evaluate(ctx context.Context) {
 }
 
 // putFirstUses adds how soon pods used their devices, where that is measured.
-func (p *summaryProcessor) putFirstUses(md pmetric.Metrics, now time.Time) {
+func (p *summaryProcessor) putFirstUses(ctx context.Context, md pmetric.Metrics, now time.Time) {
 	if p.uses == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.tel.firstUses(ctx, now, p.uses.Refused())
 	p.uses.Write(md, func(scope pcommon.InstrumentationScope) {
 		scope.SetName(metadata.ScopeName)
 		scope.SetVersion(p.version)

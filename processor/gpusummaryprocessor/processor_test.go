@@ -213,10 +213,6 @@ func TestSameComponentInTwoPipelinesIsRefused(t *testing.T) {
 	again := create(set, cfg)
 	require.NoError(t, again.Start(t.Context(), host))
 	require.NoError(t, again.Shutdown(t.Context()))
-
-	claims := 0
-	owners.Range(func(any, any) bool { claims++; return true })
-	require.Zero(t, claims)
 }
 
 func TestOwnTelemetry(t *testing.T) {

@@ -125,6 +125,15 @@ func (t *telemetry) Refused(ctx context.Context, pods int) {
 	t.warn(time.Now(), "kept_pods", "Pods of the Kubernetes API are not kept: "+summary.LimitPods.Remedy())
 }
 
+// firstUses counts pods whose first use has no place.
+func (t *telemetry) firstUses(ctx context.Context, now time.Time, unplaced int) {
+	if unplaced > 0 {
+		t.builder.GpuSummaryFirstUsesUnplaced.Add(ctx, int64(unplaced))
+		t.warn(now, "first_uses", "There are more pairs of namespace and queue than fit: the first use of further pods is counted without both",
+			zap.Int("pods", unplaced))
+	}
+}
+
 // Asked counts a request to the Kubernetes API.
 func (t *telemetry) Asked(ctx context.Context, object, result string) {
 	t.builder.GpuSummaryAPIRequests.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(

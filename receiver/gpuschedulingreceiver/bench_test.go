@@ -4,19 +4,30 @@
 package gpuschedulingreceiver
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"runtime"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/receiver/receivertest"
 	corev1 "k8s.io/api/core/v1"
+	runtimeobject "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient/k8sfake"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/places"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/capacity"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/durations"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/places"
+	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/metadata"
 )
 
 // fleet has n/10 nodes and n pods with devices, a tenth of which wait.
@@ -87,4 +98,54 @@ func BenchmarkEvaluation(b *testing.B) {
 	runtime.KeepAlive(tracker)
 	runtime.KeepAlive(last)
 	runtime.KeepAlive(pods)
+}
+
+// BenchmarkStart is from the start of the receiver until its first figures, with the same fleet
+// in a Kubernetes API of this process. MB are those in use then, beyond what the API keeps.
+func BenchmarkStart(b *testing.B) {
+	const pods = 50_000
+	api := k8sfake.New(b)
+	var nodes, all []runtimeobject.Object
+	for i := range pods / 10 {
+		nodes = append(nodes, gpuNode(fmt.Sprint("node-", i), 16))
+	}
+	for i := range pods {
+		node := fmt.Sprint("node-", i/10)
+		if i%10 == 0 {
+			node = ""
+		}
+		p := gpuPod(fmt.Sprint("pod-", i), node, 1)
+		p.UID = types.UID(fmt.Sprintf("%036d", i))
+		all = append(all, p)
+	}
+	api.Set("nodes", nodes...)
+	api.Set("pods", all...)
+	for _, kind := range []string{"resourceclaims", "resourceslices"} {
+		api.Status(kind, http.StatusNotFound)
+	}
+	b.Setenv("KUBECONFIG", api.KubeConfig(b))
+	cfg := createDefaultConfig().(*Config)
+	cfg.AuthType, cfg.Interval = k8sclient.KubeConfig, time.Second
+	var before, after runtime.MemStats
+	for b.Loop() {
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		first := make(chan struct{}, 1)
+		next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {
+			select {
+			case first <- struct{}{}:
+			default:
+			}
+			return nil
+		})
+		require.NoError(b, err)
+		r, err := NewFactory().CreateMetrics(b.Context(), receivertest.NewNopSettings(metadata.Type), cfg, next)
+		require.NoError(b, err)
+		require.NoError(b, r.Start(b.Context(), componenttest.NewNopHost()))
+		<-first
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB")
+		require.NoError(b, r.Shutdown(b.Context()))
+	}
 }

@@ -21,13 +21,13 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/places"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/capacity"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/cluster"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/durations"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/metadata"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/places"
 )
 
 // podObjects are pods, as telemetry names them.

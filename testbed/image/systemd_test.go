@@ -114,7 +114,13 @@ func TestSlurmConfigurationsValidate(t *testing.T) {
 	text, err = collector(t, []string{state, "NODE_NAME=n", "GATEWAY_ENDPOINT=localhost:4317", "GATEWAY_CA_FILE=" + empty, "GATEWAY_TOKEN=x"},
 		"validate", "--config", filepath.Join(systemdFolder, "slurm-node.yaml"), "--config", filepath.Join(systemdFolder, "slurm-node-nvml.yaml"))
 	require.NoError(t, err, text)
+	text, err = collector(t, []string{state, "NODE_NAME=n", "GATEWAY_ENDPOINT=localhost:4317", "GATEWAY_CA_FILE=" + empty, "GATEWAY_TOKEN=x"},
+		"validate", "--config", filepath.Join(systemdFolder, "slurm-node.yaml"), "--config", filepath.Join(systemdFolder, "slurm-node-training.yaml"))
+	require.NoError(t, err, text)
 	text, err = collector(t, []string{state, "CREDENTIALS_DIRECTORY=" + filepath.Dir(empty)},
 		"validate", "--config", filepath.Join(root, "config", "standalone.yaml"), "--config", filepath.Join(systemdFolder, "slurm-central.yaml"))
+	require.NoError(t, err, text)
+	text, err = collector(t, []string{state, "CREDENTIALS_DIRECTORY=" + filepath.Dir(empty)},
+		"validate", "--config", filepath.Join(root, "config", "standalone.yaml"), "--config", filepath.Join(systemdFolder, "slurm-central.yaml"), "--config", filepath.Join(systemdFolder, "slurm-central-training.yaml"))
 	require.NoError(t, err, text)
 }

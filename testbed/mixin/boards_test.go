@@ -135,6 +135,10 @@ func units(expr string, names []string) []string {
 			allowed = append(allowed, "percentunit")
 		case strings.HasSuffix(name, "_bytes_per_second"):
 			allowed = append(allowed, "binBps")
+		case strings.HasSuffix(name, "_bytes_total"):
+			allowed = append(allowed, map[bool]string{true: "binBps", false: "bytes"}[isRate])
+		case isRate && strings.Contains(expr, name+"_count{") && !strings.Contains(expr, name+"_sum{") && !calls(expr, "histogram_quantile"):
+			allowed = append(allowed, perSecond...)
 		case strings.HasSuffix(name, "_bytes"), strings.HasSuffix(name, "memory_rss"), strings.HasSuffix(name, "_store_size"):
 			allowed = append(allowed, "bytes")
 		case strings.HasSuffix(name, "_watts"):
@@ -182,7 +186,7 @@ func usageUnits(expr, name string, isRate bool) []string {
 var legendLabel = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
 
 // optional are labels that a device or service has or not: of the first two, one.
-var optional = map[string]bool{"k8s_node_name": true, "host_name": true, "gpu_mig_instance_id": true, "k8s_cluster_name": true, "gpu_partition_id": true, "note": true, "k8s_namespace_name": true, "service_namespace": true}
+var optional = map[string]bool{"slurm_job_id": true, "k8s_node_name": true, "host_name": true, "gpu_mig_instance_id": true, "k8s_cluster_name": true, "gpu_partition_id": true, "note": true, "k8s_namespace_name": true, "service_namespace": true}
 
 // What every panel asks is answered, with the labels that its legend names, in
 // the unit of what it asks for.

@@ -61,6 +61,8 @@ func devices(group string) bool { return group != "otelcol-gpu.inference" }
 func ofScheduling(group string) bool {
 	return group == "otelcol-gpu.scheduling" || group == "otelcol-gpu.queues"
 }
+func ofTraining(group string) bool    { return group == "otelcol-gpu.training" }
+func ofCollectives(group string) bool { return group == "otelcol-gpu.collectives" }
 
 func newJudge(t *testing.T, db storage.Storage, engine *promql.Engine, of about) *judge.Judge {
 	t.Helper()

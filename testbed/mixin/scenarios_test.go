@@ -339,20 +339,19 @@ func TestScenarios(t *testing.T) {
 	require.Greater(t, len(unfired), 40)
 	watchdog := map[string]bool{"GPUWatchdog": true}
 	scenario{}.play(t, "healthy", healthy, everything, watchdog, unfired)
-	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
-		scenarios[name].play(t, name, healthy, devices, watchdog, unfired)
-	}
-	for _, name := range slices.Sorted(maps.Keys(costScenarios)) {
-		costScenarios[name].play(t, name, healthy, devices, watchdog, unfired)
-	}
-	for _, name := range slices.Sorted(maps.Keys(schedulingScenarios)) {
-		schedulingScenarios[name].play(t, name, capacity, ofScheduling, nil, unfired)
-	}
-	for _, name := range slices.Sorted(maps.Keys(inferenceScenarios)) {
-		inferenceScenarios[name].play(t, name, healthyInference, inference, nil, unfired)
-	}
-	for _, name := range slices.Sorted(maps.Keys(previousScenarios)) {
-		previousScenarios[name].play(t, name, healthy, inference, nil, unfired)
+	for _, of := range []struct {
+		scenarios map[string]scenario
+		healthy   map[string]string
+		about     about
+		firing    map[string]bool
+	}{
+		{scenarios, healthy, devices, watchdog}, {costScenarios, healthy, devices, watchdog}, {schedulingScenarios, capacity, ofScheduling, nil},
+		{trainingScenarios, trains, ofTraining, nil}, {collectiveScenarios, together, ofCollectives, nil},
+		{inferenceScenarios, healthyInference, inference, nil}, {previousScenarios, healthy, inference, nil},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(of.scenarios)) {
+			of.scenarios[name].play(t, name, of.healthy, of.about, of.firing, unfired)
+		}
 	}
 	delete(unfired, "GPUWatchdog")
 	assert.Empty(t, unfired, "alerts that no scenario makes fire")

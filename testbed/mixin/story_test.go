@@ -81,6 +81,8 @@ func application(seconds float64) (all []sample) {
 	add("gpu_service_pods_pending", 0)
 	accounts(add, engine("summarizer", "inference_engine", "vllm"), seconds)
 	scheduling(add, seconds)
+	training(add, seconds)
+	collectives(add, seconds)
 	return all
 }
 

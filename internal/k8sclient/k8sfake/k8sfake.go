@@ -56,7 +56,7 @@ type API struct {
 }
 
 // New starts an API that has no objects, until the test ends.
-func New(t *testing.T) *API {
+func New(t testing.TB) *API {
 	a := &API{objects: map[string][]runtime.Object{}, status: map[string]int{}, watches: map[chan event]string{}}
 	a.server = httptest.NewServer(a)
 	t.Cleanup(a.server.Close)
@@ -67,7 +67,7 @@ func New(t *testing.T) *API {
 func (a *API) URL() string { return a.server.URL }
 
 // KubeConfig is the path of a kubeconfig file that leads to the API.
-func (a *API) KubeConfig(t *testing.T) string {
+func (a *API) KubeConfig(t testing.TB) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, `apiVersion: v1

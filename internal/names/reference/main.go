@@ -65,7 +65,7 @@ func rewrite(sources string, text []byte) ([]byte, error) {
 	for _, g := range groups {
 		fmt.Fprintf(&b, "\n### %s\n\n| metric | kind, unit | in Prometheus | meaning |\n|---|---|---|---|\n", g.title)
 		for _, m := range g.metrics {
-			fmt.Fprintf(&b, "| `%s` | %s %s | `%s` | %s |\n", m.Name, m.Kind, m.Unit, m.Prometheus(), m.Description)
+			fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s |\n", m.Name, strings.TrimSpace(m.Kind.String()+" "+m.Unit), m.Prometheus(), m.Description)
 		}
 	}
 	b.WriteString("\n" + end)

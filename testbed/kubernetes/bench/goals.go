@@ -40,6 +40,9 @@ const (
 	summaryAlone    = "processor/gpusummaryprocessor/internal/summary: "
 	inferenceAlone  = "processor/inferenceprocessor: "
 	costAlone       = "connector/gpucostconnector/internal/"
+	schedulingAlone = "receiver/gpuschedulingreceiver: "
+	slurmAlone      = "receiver/slurmallocationreceiver: "
+	causeScheduling = "Every pod and node is visited once, and the Kubernetes API shares the cores."
 	partitionsRow   = "amd_gpu receiver"
 	gatewayRow      = "gpu_summary, gpu_events"
 	fleetRow        = "5000 nodes, 40000 GPUs" + gateways.ScaleOutNote
@@ -122,6 +125,11 @@ var goals = []goal{
 	{what: "cost: flush of 10,000 boards", unit: "ms", place: place{"go-cost", "connector/gpucostconnector: Flush", "ns/op"}, factor: 1e-6, limit: 50, cause: causeCost},
 	{what: "cost: written by it", unit: "KiB", place: place{"go-cost", "connector/gpucostconnector: Flush", "KiB/write"}, limit: 512, cause: causeCost},
 	{what: "cost: report of 30 days of 1,000 services", unit: "s", place: place{"go-cost", "internal/costreport: Month", "ns/op"}, factor: 1e-9, limit: 1, cause: causeCost},
+	{what: "scheduling: evaluation of 50,000 pods on 5,000 nodes", unit: "ms", place: place{"go-scheduling", schedulingAlone + "Evaluation", "ns/op"}, factor: 1e-6, limit: 200, cause: causeScheduling},
+	{what: "scheduling: memory of them", unit: "MB", place: place{"go-scheduling", schedulingAlone + "Start", "MB"}, limit: 250, cause: causeScheduling},
+	{what: "scheduling: until the first figures of them", unit: "s", place: place{"go-scheduling", schedulingAlone + "Start", "ns/op"}, factor: 1e-9, limit: 30, cause: causeScheduling},
+	{what: "Slurm: until the owner is known, the slowest of 300 jobs", unit: "s", place: place{"go-scheduling", slurmAlone + "Jobs", "ms-most"}, factor: 1e-3, limit: 1, cause: "The folder is read after the kernel reports a change."},
+	{what: "Slurm: memory", unit: "MB", place: place{"go-scheduling", slurmAlone + "Jobs", "MB"}, limit: 20, cause: "Jobs that ended are forgotten with the next reading."},
 	{what: "10 receivers, one hangs: p99 of the others", unit: "of that without", place: place{"go-delivery", "Hanging/receivers=10/nothing", "hanging-p99-ratio-median"}, limit: 1.2, cause: causeHangs},
 	{what: "the same with retry, storage and audit", unit: "of that without", place: place{"go-delivery", "Hanging/receivers=10/storage+audit", "hanging-p99-ratio-median"}, limit: 1.2, cause: causeHangs},
 	{what: "100 receivers, the same", unit: "of that without", place: place{"go-delivery", "Hanging/receivers=100/storage+audit", "hanging-p99-ratio-median"}, limit: 1.2, cause: causeHangs},

@@ -35,7 +35,7 @@ var (
 	entries = []*frame.Entry{
 		&agent15, &agent1, &agents.ScrapeEntry, &agents.PartitionsEntry, &gateways.GatewayEntry, &gateways.GrowthEntry,
 		&correctness.Entry, &webhooks.Entry, &webhooks.FaultsEntry, &binaries.StartEntry, &binaries.BuildEntry,
-		&gobench.Mapping, &gobench.Components, &gobench.Vendors, &gobench.Cost, &gobench.Attribution, &gobench.Inference, &gobench.Summary,
+		&gobench.Mapping, &gobench.Components, &gobench.Vendors, &gobench.Cost, &gobench.Scheduling, &gobench.Attribution, &gobench.Inference, &gobench.Summary,
 		&gobench.Delivery, &gobench.Alarm, &gobench.Console, &gobench.Embedded,
 	}
 )

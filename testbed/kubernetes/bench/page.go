@@ -32,6 +32,7 @@ var short = map[string]string{
 	"go-components":   "Benchmarks of the components on one core, without exporter and network.",
 	"go-vendors":      "Reading and mapping the page of a node of 64 partitions, and a collection of 8 boards from sysfs.",
 	"go-cost":         "`gpu_cost` on one core: points, memory, a flush, and a report over a month.",
+	"go-scheduling":   "`gpu_scheduling` with 50,000 pods on 5,000 nodes, and `slurm_allocation` with 50,000 jobs an hour.",
 	"go-attribution":  "`gpu_pod` beside `k8s_attributes`, on the same resources.",
 	"go-inference":    "The `inference` processor beside transform, which only renames thirty families, and alone.",
 	"go-summary":      "`gpu_summary` beside transform, groupbyattrs and transform, which need a service in one batch.",

@@ -17,8 +17,12 @@ const (
 	AnnotationStopAfter = "testbed/stop-after"
 )
 
-// annotationNode marks the nodes that KWOK keeps alive.
-const annotationNode = "kwok.x-k8s.io/node"
+const (
+	// annotationNode marks the nodes that KWOK keeps alive.
+	annotationNode = "kwok.x-k8s.io/node"
+	// annotationNotReady marks those that it does not report ready.
+	annotationNotReady = "testbed/not-ready"
+)
 
 //go:embed stages.yaml
 var stages []byte

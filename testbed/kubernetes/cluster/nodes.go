@@ -95,6 +95,22 @@ func (c *Cluster) Cordon(ctx context.Context, node string, off bool) error {
 	return err
 }
 
+// SetReady has the kubelet of a node report that it is not ready, or that it is again.
+func (c *Cluster) SetReady(ctx context.Context, node string, ready bool) error {
+	value := `"true"`
+	if ready {
+		value = "null"
+	}
+	nodes := c.client.CoreV1().Nodes()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, annotationNotReady, value)
+	if _, err := nodes.Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil || ready {
+		return err // KWOK reports a node ready that has no such annotation
+	}
+	patch = []byte(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"KubeletNotReady"}]}}`)
+	_, err := nodes.Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
+}
+
 // Drain cordons a node, evicts its pods, those of DaemonSets excepted, and
 // returns when they are gone.
 func (c *Cluster) Drain(ctx context.Context, node string) error {

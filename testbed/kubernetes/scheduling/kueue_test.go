@@ -24,7 +24,7 @@ kind: Job
 metadata:
   name: %s
   namespace: batch
-  labels: {kueue.x-k8s.io/queue-name: research}
+  labels: {kueue.x-k8s.io/queue-name: %s}
 spec:
   suspend: true
   parallelism: 2
@@ -46,9 +46,14 @@ func TestKueue(t *testing.T) {
 	require.NoError(t, w.AddNode(t.Context(), cluster.NodeSpec{Name: "node", Capacity: map[corev1.ResourceName]resource.Quantity{"nvidia.com/gpu": resource.MustParse("8")}}))
 	page := w.startKueue()
 	w.observe("KUEUE_METRICS=" + page)
-	queue := func(quota, used, reserved, pending float64) map[string]float64 {
-		of := "kueue research nvidia.com/gpu "
-		return map[string]float64{of + "quota": quota, of + "used": used, of + "reserved": reserved, of + "pending": pending}
+	type states struct{ quota, used, reserved, pending float64 }
+	queues := func(research, product states) map[string]float64 {
+		out := map[string]float64{}
+		for name, is := range map[string]states{"research": research, "product": product} {
+			of := "kueue " + name + " nvidia.com/gpu "
+			out[of+"quota"], out[of+"used"], out[of+"reserved"], out[of+"pending"] = is.quota, is.used, is.reserved, is.pending
+		}
+		return out
 	}
 	has := func(after string, want map[string]float64) {
 		t.Helper()
@@ -60,12 +65,15 @@ func TestKueue(t *testing.T) {
 			return err
 		})
 	}
-	// The quota is four devices, as many as one job asks for.
-	for _, name := range []string{"first", "second", "third"} {
-		w.kubectl(fmt.Sprintf(job, name), "apply", "-f", "-")
+	apply := func(queue string, jobs ...string) {
+		for _, name := range jobs {
+			w.kubectl(fmt.Sprintf(job, name, queue), "apply", "-f", "-")
+		}
 	}
-	has("one job runs, two wait", queue(4, 4, 0, 8))
-	assert.Len(t, w.pods("batch"), 2, "those of the job that runs")
+	// Each quota is four devices, as many as one job asks for.
+	apply("research", "first", "second", "third")
+	has("one job runs, one on what it borrows, one waits", queues(states{4, 8, 0, 4}, states{4, 0, 0, 0}))
+	assert.Len(t, w.pods("batch"), 4, "those of the jobs that run")
 	// What the gateway counts of pods has none of the jobs that wait.
 	w.agree("what waits in the queue has no pods")
 	figures, err := w.figures(t.Context())
@@ -74,7 +82,11 @@ func TestKueue(t *testing.T) {
 		assert.NotContains(t, key, "pending")
 	}
 	w.kubectl("", "delete", "job", "-n", "batch", "first")
-	has("the next job runs", queue(4, 4, 0, 4))
+	has("the next job runs", queues(states{4, 8, 0, 0}, states{4, 0, 0, 0}))
+	apply("product", "fourth")
+	has("the quota of one queue is lent", queues(states{4, 8, 0, 0}, states{4, 0, 0, 4}))
+	w.kubectl("", "delete", "job", "-n", "batch", "second")
+	has("it is given back", queues(states{4, 4, 0, 0}, states{4, 4, 0, 0}))
 	w.kubectl("", "delete", "jobs", "-n", "batch", "--all")
-	has("nothing waits", queue(4, 0, 0, 0))
+	has("nothing waits", queues(states{4, 0, 0, 0}, states{4, 0, 0, 0}))
 }

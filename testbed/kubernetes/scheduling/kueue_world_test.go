@@ -64,6 +64,7 @@ apiVersion: kueue.x-k8s.io/v1beta2
 kind: ClusterQueue
 metadata: {name: research}
 spec:
+  cohortName: all
   namespaceSelector: {}
   resourceGroups:
   - coveredResources: [nvidia.com/gpu]
@@ -75,6 +76,23 @@ apiVersion: kueue.x-k8s.io/v1beta2
 kind: LocalQueue
 metadata: {name: research, namespace: batch}
 spec: {clusterQueue: research}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: product}
+spec:
+  cohortName: all
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [nvidia.com/gpu]
+    flavors:
+    - name: h100
+      resources: [{name: nvidia.com/gpu, nominalQuota: 4}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: product, namespace: batch}
+spec: {clusterQueue: product}
 `
 
 // startKueue starts Kueue's manager with its own definitions, rights and webhooks, and

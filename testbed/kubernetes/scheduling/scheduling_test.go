@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,11 +42,19 @@ func TestEveryFigure(t *testing.T) {
 			return err
 		})
 	}
-	compared := w.agree("the start")
+	compared, notReady := w.agree("the start"), 0
 	for range 30 {
 		compared += w.agree(l.step())
+		figures, err := w.figures(ctx)
+		require.NoError(t, err)
+		for key, devices := range figures {
+			if strings.HasSuffix(key, "reason=not_ready}") && devices > 0 {
+				notReady++
+			}
+		}
 	}
 	t.Logf("30 steps, %d figures compared", compared)
+	assert.Positive(t, notReady, "steps after which devices of nodes that are not ready are stranded")
 
 	w.eventually("kube-scheduler's page", func(ctx context.Context) error {
 		result, err := w.query(ctx, `sum(scheduler_pending_pods)`)

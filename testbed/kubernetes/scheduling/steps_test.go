@@ -150,7 +150,10 @@ func (l *life) claim(p *corev1.Pod) {
 // step does one thing and returns what.
 func (l *life) step() string {
 	ctx := l.t.Context()
-	switch n := l.IntN(12); {
+	switch n := l.IntN(14); {
+	case n > 11:
+		require.NoError(l.t, l.SetReady(ctx, one(l, l.nodes...), l.IntN(3) == 0))
+		return "a node is not ready, or again"
 	case n < 4:
 		l.addPods()
 		return "pods come"

@@ -47,6 +47,7 @@ type cluster struct {
 // gres.conf lists by their minors.
 func TestRealSlurm(t *testing.T) {
 	c := newCluster(t)
+	c.describesItself()
 
 	first := c.batch("-A", "physics", "-J", "train", "--gres=gpu:h100:2", "--uid=nobody")
 	tasks := c.batch("-J", "sweep", "--array=3", "--gres=gpu:1")
@@ -68,8 +69,8 @@ func TestRealSlurm(t *testing.T) {
 	c.ownsNothing(first)
 
 	c.command("scontrol", "requeue", tasks)
+	// It starts again when its credential has ended (AuthInfo), not before: slurmd would not run Prolog.
 	c.eventually("the job waits", func() bool { return c.command("squeue", "-h", "-j", tasks, "-o", "%T") == "PENDING" })
-	c.command("scontrol", "update", "JobId="+tasks, "StartTime=now") // and not in two minutes
 	c.running(tasks)
 	c.owns(tasks, 1, "root", "", "root/sweep")
 	c.eventually("the job runs again, and its restart is known", func() bool {
@@ -147,6 +148,7 @@ func newCluster(t *testing.T) *cluster {
 	c.write("etc/slurm.conf", fmt.Sprintf(`ClusterName=hpc
 SlurmctldHost=%[1]s(127.0.0.1)
 AuthType=auth/none
+AuthInfo=cred_expire=5
 CredType=cred/none
 SlurmUser=root
 SlurmdUser=root
@@ -234,6 +236,12 @@ func (c *cluster) collect() {
 		if c.t.Failed() {
 			log, _ := os.ReadFile(c.col.LogPath)
 			c.t.Log(string(log))
+			files, _ := filepath.Glob(c.jobMap + "/names/*")
+			more, _ := filepath.Glob(c.jobMap + "/*.json")
+			for _, file := range append(files, more...) {
+				text, _ := os.ReadFile(file)
+				c.t.Logf("%s: %q", file, text)
+			}
 		}
 	})
 	require.NoError(c.t, c.col.WaitReady(c.t.Context()))

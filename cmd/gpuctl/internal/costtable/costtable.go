@@ -35,9 +35,13 @@ type group struct {
 	by    []string
 }
 
+// slurmCluster is a column where there are jobs.
+const slurmCluster = "SLURM-CLUSTER"
+
 var groups = []group{
 	{"TENANT", func(g *consoleapi.CostGroup) *string { return g.Tenant }, []string{"tenant", "row"}},
 	{"CLUSTER", func(g *consoleapi.CostGroup) *string { return g.Cluster }, []string{"namespace", "service", "node_pool", "row"}},
+	{slurmCluster, func(g *consoleapi.CostGroup) *string { return g.SlurmCluster }, []string{"namespace", "service", "row"}},
 	{"NAMESPACE", func(g *consoleapi.CostGroup) *string { return g.Namespace }, []string{"namespace", "service", "row"}},
 	{"SERVICE", func(g *consoleapi.CostGroup) *string { return g.Service }, []string{"service", "row"}},
 	{"MODEL", func(g *consoleapi.CostGroup) *string { return g.Model }, []string{"model", "row"}},
@@ -52,7 +56,10 @@ func Over(b consoleapi.CostBudget) bool { return b.Ratio != nil && *b.Ratio > 1 
 // Write writes the lines, the fleet or the sum of chosen owners as the last one, and what a reader has to know of them.
 func Write(w io.Writer, a *consoleapi.CostAnswer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	columns := slices.DeleteFunc(slices.Clone(groups), func(g group) bool { return !slices.Contains(g.by, a.By) })
+	jobs := slices.ContainsFunc(a.Lines, func(l consoleapi.CostLine) bool { return l.Group.SlurmCluster != nil })
+	columns := slices.DeleteFunc(slices.Clone(groups), func(g group) bool {
+		return !slices.Contains(g.by, a.By) || g.title == slurmCluster && !jobs
+	})
 	titles := []string{}
 	if a.Step != nil {
 		titles = append(titles, "PERIOD (UTC)")

@@ -24,6 +24,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/kubernetes"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/nvml"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/probe"
+	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/slurm"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/state"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/telemetry"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/versions"
@@ -60,6 +61,7 @@ var probes = []struct {
 	{"exporter", exporter.Probe, false},
 	{"nvml", nvml.Probe, false},
 	{"kubelet", kubelet.Probe, false},
+	{"slurm", slurm.Probe, false},
 	{"kubernetes", kubernetes.Probe, true},
 	{"rbac", kubernetes.Rights, true},
 	{"collector", collector.Health, false},

@@ -89,7 +89,7 @@ func (x *snapshots) allocation(r *resource, p pmetric.NumberDataPoint) {
 		n.reports[a.manager()] = max(n.reports[a.manager()], at)
 		return
 	}
-	named := r.pod != "" || r.namespace != "" || r.job
+	named := r.pod != "" || r.namespace != "" || r.slurm != ""
 	if a.id == "" || tooLong(a.id) || !a.possible(named) {
 		x.counts.Invalid++
 		return

@@ -32,13 +32,13 @@ func (a *allocation) manager() int {
 // nameJob makes a job of Slurm the owner that a resource names, if it names no pod: its
 // account is the namespace, and it has a container's place, since it is no pod.
 func (r *resource) nameJob() {
-	id := points.Str(r.attrs, names.SlurmJobID)
-	if id == "" || r.pod != "" {
+	id, cluster := points.Str(r.attrs, names.SlurmJobID), points.Str(r.attrs, names.SlurmClusterName)
+	if id == "" || cluster == "" || r.pod != "" {
 		return
 	}
-	r.job = true
+	r.slurm = cluster
 	r.namespace = points.Str(r.attrs, names.SlurmJobAccount)
-	r.container = "job " + points.Str(r.attrs, names.SlurmClusterName) + "/" + id
+	r.container = "job " + id
 }
 
 // tenantOf is the attribute of a resource that a tenant is. The namespace of a job is its

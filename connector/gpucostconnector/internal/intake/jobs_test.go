@@ -45,7 +45,7 @@ func TestJobs(t *testing.T) {
 	assert.InDelta(t, 28*60-30, rows["ada/train"], 1, "of what is between two snapshots")
 	assert.InDelta(t, 120, rows["(unknown)"], 1)
 	total := s.total("ada/train")
-	assert.Equal(t, [3]string{"physics", "physics", ""}, [3]string{total.Key.Namespace, total.Key.Tenant, total.Key.Pod})
+	assert.Equal(t, [4]string{"hpc", "physics", "physics", ""}, [4]string{total.Key.SlurmCluster, total.Key.Namespace, total.Key.Tenant, total.Key.Pod})
 	assert.Zero(t, s.Counts())
 }
 

@@ -12,7 +12,7 @@ import (
 
 // ownerKey is which container, pod, job or, without Kubernetes, service an owner is. Its texts
 // are as telemetry has them.
-type ownerKey struct{ cluster, namespace, pod, container, service string }
+type ownerKey struct{ cluster, slurm, namespace, pod, container, service string }
 
 // owners are those that are known. They are found by the name of the pod or the service,
 // which is much faster than by the whole key.
@@ -84,9 +84,9 @@ const (
 
 // ownerOf is the owner that a resource names, nil for none.
 func (x *fleet) ownerOf(r *resource, by int) *owner {
-	key := ownerKey{r.cluster, r.namespace, r.pod, r.container, ""}
+	key := ownerKey{r.cluster, r.slurm, r.namespace, r.pod, r.container, ""}
 	switch {
-	case r.pod != "" && r.namespace != "", r.job:
+	case r.pod != "" && r.namespace != "", r.slurm != "":
 	case r.pod == "" && r.namespace == "" && r.service != "":
 		key.service = r.service
 	default:
@@ -116,14 +116,14 @@ func (x *fleet) newOwner(key ownerKey) *owner {
 		x.counts.Refused++
 		return nil
 	}
-	if tooLong(key.cluster, key.namespace, key.pod, key.container, key.service) {
+	if tooLong(key.cluster, key.slurm, key.namespace, key.pod, key.container, key.service) {
 		x.counts.Invalid++
 		return nil
 	}
 	key = ownerKey{
-		strings.Clone(key.cluster), strings.Clone(key.namespace), strings.Clone(key.pod), strings.Clone(key.container), strings.Clone(key.service),
+		strings.Clone(key.cluster), strings.Clone(key.slurm), strings.Clone(key.namespace), strings.Clone(key.pod), strings.Clone(key.container), strings.Clone(key.service),
 	}
-	o := &owner{key: key, is: &ledger.Owner{Namespace: clean(key.namespace), Pod: clean(key.pod), Container: clean(key.container)}}
+	o := &owner{key: key, is: &ledger.Owner{Namespace: clean(key.namespace), Pod: clean(key.pod), Container: clean(key.container), SlurmCluster: clean(key.slurm)}}
 	x.owners.add(o)
 	return o
 }
@@ -163,7 +163,7 @@ func (o *owner) make() {
 	a, t := &o.named[byAllocation], &o.named[byTelemetry]
 	is := ledger.Owner{
 		Namespace: o.is.Namespace, Pod: o.is.Pod, Container: o.is.Container, UID: clean(o.uid),
-		Service: clean(a.service), Tenant: clean(a.tenant),
+		Service: clean(a.service), Tenant: clean(a.tenant), SlurmCluster: o.is.SlurmCluster,
 	}
 	if is.Service == "" {
 		is.Service = clean(t.service)
@@ -181,6 +181,9 @@ func (o *owner) partition(board string) string {
 	id := o.partitions[board]
 	if id == "" {
 		id = board + "#" + strings.Join([]string{o.is.Namespace, o.is.Pod, o.is.Container}, "/")
+		if o.is.SlurmCluster != "" {
+			id += " on " + o.is.SlurmCluster
+		}
 		if o.partitions == nil {
 			o.partitions = map[string]string{}
 		}

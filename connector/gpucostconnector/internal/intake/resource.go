@@ -20,10 +20,10 @@ type resource struct {
 	attrs pcommon.Map
 	what  uint8
 	other bool // hw.type is another kind of hardware
-	job   bool // the owner is a job of Slurm
 
 	cluster, node, host            string
 	namespace, pod, container, uid string
+	slurm                          string // the cluster of the job that is the owner
 	service                        string
 	device, parent, model, profile string // profile is that of an instance or of a partition
 

@@ -13,8 +13,11 @@ import (
 	"sync"
 )
 
-// format is the first byte of a state.
-const format = 5
+// format is the first byte of a state. One of withoutSlurm is read too: it had no clusters of Slurm.
+const (
+	format       = 6
+	withoutSlurm = 5
+)
 
 // maxState bounds what a state may unpack to.
 const maxState = 64 << 20
@@ -45,7 +48,7 @@ func seal(body []byte) []byte {
 
 // unseal returns the state that was sealed.
 func unseal(state []byte) ([]byte, error) {
-	if len(state) < 5 || state[0] != format {
+	if len(state) < 5 || state[0] != format && state[0] != withoutSlurm {
 		return nil, ErrState
 	}
 	packed := state[:len(state)-4]
@@ -103,6 +106,7 @@ type reader struct {
 	b       []byte
 	list    []string
 	bad     bool
+	old     bool // written without clusters of Slurm
 	classes []*Class
 }
 
@@ -136,6 +140,13 @@ func (r *reader) text(values ...*string) {
 		if i := r.within(int64(len(r.list))); !r.bad {
 			*v = r.list[i]
 		}
+	}
+}
+
+// cluster is that of Slurm.
+func (r *reader) cluster(value *string) {
+	if !r.old {
+		r.text(value)
 	}
 }
 

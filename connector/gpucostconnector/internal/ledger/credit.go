@@ -65,7 +65,7 @@ func (l *books) rowOf(b *board, q *part) *credited {
 	}
 	k := Key{Class: *b.class, Profile: q.profile, State: state}
 	if q.owner != nil {
-		k.Namespace, k.Service, k.Tenant = q.owner.Namespace, q.owner.Service, q.owner.Tenant
+		k.Namespace, k.Service, k.Tenant, k.SlurmCluster = q.owner.Namespace, q.owner.Service, q.owner.Tenant, q.owner.SlurmCluster
 		if l.cfg.PerPod {
 			k.Pod = q.owner.Pod
 		}

@@ -103,6 +103,7 @@ type Price struct {
 type Owner struct {
 	Namespace, Pod, Container, UID string
 	Service, Tenant                string
+	SlurmCluster                   string // of a job; then Namespace is its account
 }
 
 // same reports whether two owners are one: by pod, and by its uid where both know it.
@@ -110,7 +111,7 @@ func (o *Owner) same(p *Owner) bool {
 	if o == nil || p == nil {
 		return o == p
 	}
-	return o.Pod == p.Pod && o.Namespace == p.Namespace && o.Container == p.Container &&
+	return o.Pod == p.Pod && o.Namespace == p.Namespace && o.Container == p.Container && o.SlurmCluster == p.SlurmCluster &&
 		(o.UID == p.UID || o.UID == "" || p.UID == "")
 }
 

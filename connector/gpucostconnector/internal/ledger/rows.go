@@ -15,9 +15,9 @@ import (
 type Key struct {
 	Class
 	Profile string // of a MIG instance
-	// Of rows with State Held.
-	Namespace, Service, Tenant, Pod string
-	State                           State
+	// Of rows with State Held. Namespace is the account where there is a SlurmCluster.
+	Namespace, Service, Tenant, Pod, SlurmCluster string
+	State                                         State
 	// Rate is the price that holds; amounts are kept for each, and priced when they are
 	// read.
 	Rate prices.Rate
@@ -131,7 +131,7 @@ func (l *totals) row(k Key, at int64) *row {
 		l.overflowed++
 		k.Service, k.Pod = Other, ""
 		if l.rows[k] == nil && len(l.rows) >= 2*l.max {
-			k.Namespace, k.Tenant = Other, ""
+			k.Namespace, k.Tenant, k.SlurmCluster = Other, "", ""
 		}
 	}
 	if l.rows[k] == nil && len(l.rows) >= 3*l.max {

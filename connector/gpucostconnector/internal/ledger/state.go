@@ -65,7 +65,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := reader{b: body}
+	r := reader{b: body, old: state[0] == withoutSlurm}
 	r.list = make([]string, r.length())
 	for i := range r.list {
 		r.list[i] = r.raw()
@@ -136,7 +136,7 @@ func (w *writer) board(b *board, rows map[*row]int) {
 		w.flag(q.estimated)
 		w.flag(q.owner != nil)
 		if o := q.owner; o != nil {
-			w.text(o.Namespace, o.Pod, o.Container, o.UID, o.Service, o.Tenant)
+			w.text(o.Namespace, o.Pod, o.Container, o.UID, o.Service, o.Tenant, o.SlurmCluster)
 		}
 	}
 	w.num(s.carried...)
@@ -250,6 +250,7 @@ func (r *reader) part(b *board) part {
 	if r.flag() {
 		q.owner = &Owner{}
 		r.text(&q.owner.Namespace, &q.owner.Pod, &q.owner.Container, &q.owner.UID, &q.owner.Service, &q.owner.Tenant)
+		r.cluster(&q.owner.SlurmCluster)
 	}
 	r.bad = r.bad || (q.state == Held) != (q.owner != nil)
 	return q

@@ -5,6 +5,7 @@ package ledger
 
 import (
 	"maps"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,6 +30,32 @@ func TestStateThatIsNotWhole(t *testing.T) {
 		_, err = Restore(config(), state[:i])
 		assert.ErrorIs(t, err, ErrState)
 	}
+}
+
+// testdata/state-5 is of the release before clusters of Slurm were kept.
+func TestStateOfAnOlderRelease(t *testing.T) {
+	state, err := os.ReadFile("testdata/state-5")
+	require.NoError(t, err)
+	old, err := Restore(config(), state)
+	require.NoError(t, err)
+	l := New(config(), t0)
+	run(l, fleet(3), t0, t0+5*minute)
+	assert.Equal(t, whole(l), whole(old))
+}
+
+// The cluster of Slurm is a part of an account, and comes back from a state.
+func TestStateOfJobs(t *testing.T) {
+	l := New(config(), t0)
+	points := fleet(2)
+	run(l, points, t0, t0+5*minute)
+	k := Key{Namespace: "physics", Service: "train", State: Held}
+	l.row(k, t0).total.Time = 1
+	k.SlurmCluster = "hpc"
+	l.row(k, t0).total.Time = 2
+	again, err := Restore(config(), l.Encode())
+	require.NoError(t, err)
+	assert.Equal(t, whole(l), whole(again))
+	assert.Len(t, again.Totals(), len(l.Totals()))
 }
 
 // whole is all accounts and totals.

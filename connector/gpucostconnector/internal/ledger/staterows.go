@@ -14,7 +14,7 @@ func (w *writer) amounts(a *Amounts) {
 
 func (w *writer) key(k *Key) {
 	w.class(&k.Class)
-	w.text(k.Profile, k.Namespace, k.Service, k.Tenant, k.Pod, k.Kind)
+	w.text(k.Profile, k.Namespace, k.Service, k.Tenant, k.Pod, k.Kind, k.SlurmCluster)
 	w.num(int64(k.State), k.Rate.Nano, k.Rate.Per)
 }
 
@@ -41,6 +41,7 @@ func (r *reader) amounts(a *Amounts) {
 func (r *reader) key() (k Key) {
 	k.Class = *r.class()
 	r.text(&k.Profile, &k.Namespace, &k.Service, &k.Tenant, &k.Pod, &k.Kind)
+	r.cluster(&k.SlurmCluster)
 	k.State, k.Rate = State(r.within(int64(NumStates))), r.rate()
 	return k
 }

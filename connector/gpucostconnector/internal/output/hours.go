@@ -53,6 +53,7 @@ func (h *Hours) row(t *ledger.HourTotal) usage.Row {
 		Key: usage.Key{
 			Cluster: k.Cluster, Model: k.Model, HostType: k.HostType, Region: k.Region, CapacityType: k.Capacity, NodePool: k.Pool, Labels: k.Labels,
 			Profile: k.Profile, State: k.State.String(), Namespace: k.Namespace, Service: k.Service, Tenant: k.Tenant, Pod: k.Pod,
+			SlurmCluster: k.SlurmCluster,
 		},
 		Hour: time.UnixMilli(t.Start).UTC(), Open: t.Revision == 0, Revision: t.Revision,
 		Amounts: usage.Amounts{

@@ -22,10 +22,14 @@ type series struct {
 type attribute struct{ name, value string }
 
 // identity is the resource of a point, on which it is repeated, as gpu_summary does.
-type identity struct{ cluster, namespace, service string }
+type identity struct{ cluster, slurm, namespace, service string }
 
-func (i identity) attributes() [3]attribute {
-	return [...]attribute{{names.K8sClusterName, i.cluster}, {names.K8sNamespaceName, i.namespace}, {names.ServiceName, i.service}}
+// attributes of a job have its account as the namespace of its service.
+func (i identity) attributes() [4]attribute {
+	if i.slurm != "" {
+		return [...]attribute{{names.K8sClusterName, i.cluster}, {names.SlurmClusterName, i.slurm}, {names.ServiceNamespace, i.namespace}, {names.ServiceName, i.service}}
+	}
+	return [...]attribute{{names.K8sClusterName, i.cluster}, {names.K8sNamespaceName, i.namespace}, {names.ServiceName, i.service}, {}}
 }
 
 type usageKey struct {
@@ -34,7 +38,7 @@ type usageKey struct {
 }
 
 func usageOf(k *ledger.Key) usageKey {
-	return usageKey{identity{k.Cluster, k.Namespace, k.Service}, k.Pod, k.Tenant, k.Model, k.Profile, k.Capacity}
+	return usageKey{identity{k.Cluster, k.SlurmCluster, k.Namespace, k.Service}, k.Pod, k.Tenant, k.Model, k.Profile, k.Capacity}
 }
 
 func (k usageKey) of() identity { return k.identity }
@@ -49,7 +53,7 @@ func (k usageKey) compare(l usageKey) int {
 }
 
 func (i identity) compare(j identity) int {
-	return cmp.Or(cmp.Compare(i.cluster, j.cluster), cmp.Compare(i.namespace, j.namespace), cmp.Compare(i.service, j.service))
+	return cmp.Or(cmp.Compare(i.cluster, j.cluster), cmp.Compare(i.slurm, j.slurm), cmp.Compare(i.namespace, j.namespace), cmp.Compare(i.service, j.service))
 }
 
 // usageSeries and those below are in the order of the numbers of values.

@@ -122,6 +122,14 @@ func TestTotalsAreSummedByWhatIsShown(t *testing.T) {
 	assert.Equal(t, want, shown(t, m.Write(b, now, false)))
 }
 
+// An account of Slurm is no namespace, and has series of its own beside one of its name.
+func TestJobsBesideANamespaceOfTheirAccountsName(t *testing.T) {
+	b := &Books{Start: start, Totals: []ledger.Total{total(nil), total(func(t *ledger.Total) { t.Key.SlurmCluster = "hpc" })}}
+	all := shown(t, New("scope", "1", "EUR", b.Totals).Write(b, now, false))
+	assert.Equal(t, "3600", all["gpu.usage.held"+service])
+	assert.Equal(t, "3600", all["gpu.usage.held{gpu.capacity.type=spot,gpu.tenant=team,hw.model=H100,k8s.cluster.name=c,service.name=vllm,service.namespace=ml,slurm.cluster.name=hpc}"])
+}
+
 // What is not known has no series: no price no money, no utilization neither used nor idle.
 func TestWhatIsNotKnownIsAbsent(t *testing.T) {
 	b := &Books{Start: start, Totals: []ledger.Total{total(func(t *ledger.Total) {

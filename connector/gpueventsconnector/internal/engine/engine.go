@@ -11,10 +11,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/kernellog"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 )
 
 // Options of an Engine.

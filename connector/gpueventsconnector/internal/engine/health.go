@@ -14,13 +14,13 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/board"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/state"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 

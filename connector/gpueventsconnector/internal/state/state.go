@@ -12,8 +12,8 @@ import (
 	"slices"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/board"
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 )
 
 // Version is that of the form below. Version 1 had raised services alone, in the same

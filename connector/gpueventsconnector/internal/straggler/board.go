@@ -35,8 +35,9 @@ const (
 
 // group is what peers have in common.
 type group struct {
-	cluster, namespace, service, model string
-	limit                              float64 // of power, in W; 0: not known
+	service subject.Service
+	model   string
+	limit   float64 // of power, in W; 0: not known
 }
 
 // Board is a board that is compared with its peers.
@@ -121,7 +122,7 @@ func (b *Board) prepare(now time.Duration) (g group, compared bool) {
 		b.close()
 	}
 	g, compared = b.peers(now)
-	if same := g.service == b.group.service && g.namespace == b.group.namespace; g != b.group && (!b.restored || !same) {
+	if g != b.group && (!b.restored || g.service != b.group.service) {
 		b.Leave()
 	}
 	b.group = g
@@ -140,13 +141,12 @@ func (b *Board) wants() bool { return b.Slow && (!b.Explained || b.Condition.Lev
 // peers are those that the board is compared with, where it is at all: a whole board
 // that a service owns.
 func (b *Board) peers(now time.Duration) (g group, compared bool) {
-	o := &b.Facts.Owner
-	g = group{b.ID.Cluster, o.Namespace, o.Service, b.Facts.Model, b.limits[0]}
+	g = group{b.Facts.Owner.ServiceIn(b.ID.Cluster), b.Facts.Model, b.limits[0]}
 	if g.limit == 0 {
 		g.limit = b.limits[1]
 	}
 	whole := b.divided == 0 || now-b.divided > course*time.Minute
-	return g, whole && g.service != "" && g.model != ""
+	return g, whole && g.service.Name != "" && g.model != ""
 }
 
 // minute are the samples of a busy board in one minute.

@@ -27,6 +27,21 @@ type gpu struct {
 	started                         time.Duration
 	reason                          string
 	noStart                         bool // its start is not known
+	job, account                    string
+}
+
+func (g *gpu) namespace() string {
+	if g.job != "" {
+		return ""
+	}
+	return "ml"
+}
+
+// runs makes boards those of a job.
+func runs(job, account string, boards ...*gpu) {
+	for _, g := range boards {
+		g.job, g.account, g.pod = job, account, ""
+	}
 }
 
 // world scrapes boards every 15 seconds and reports their events at once.
@@ -56,7 +71,7 @@ func (g *gpu) add(md pmetric.Metrics, begin time.Time, now time.Duration) {
 	a := rm.Resource().Attributes()
 	for key, v := range map[string]string{
 		names.HwID: g.id, names.HwParent: g.parent, names.HwModel: g.model, names.HwType: names.HwTypeGPU, names.K8sClusterName: "c1", names.K8sNodeName: "n1",
-		names.K8sNamespaceName: "ml", names.K8sPodName: g.pod, names.ServiceName: g.service,
+		names.K8sNamespaceName: g.namespace(), names.K8sPodName: g.pod, names.SlurmJobID: g.job, names.ServiceNamespace: g.account, names.ServiceName: g.service,
 		names.K8sPodStartTime: begin.Add(g.started).Format(time.RFC3339),
 	} {
 		if v != "" && (key != names.K8sPodStartTime || !g.noStart) {
@@ -165,6 +180,8 @@ func TestSilent(t *testing.T) {
 		"four peers":          func(w *world) { slow(w, 3); w.gpus = w.gpus[:5] },
 		"another model":       func(w *world) { slow(w, 3); w.gpus[3].model = "H200" },
 		"another service":     func(w *world) { slow(w, 3); w.gpus[3].service = "chat" },
+		"another account":     func(w *world) { runs("1", "physics", w.gpus...); slow(w, 3); w.gpus[3].account = "chemistry" },
+		"a service of Kubernetes among those of Slurm": func(w *world) { runs("1", "physics", w.gpus[4:]...); w.gpus = w.gpus[3:]; slow(w, 0) },
 		"no service":          func(w *world) { slow(w, 3); w.gpus[3].service = "" },
 		"another power limit": func(w *world) { slow(w, 3); w.gpus[3].limit = 500 },
 		"a wide spread":       func(w *world) { slow(w, 3); spreadOut(w) },
@@ -189,6 +206,11 @@ func TestSilent(t *testing.T) {
 			assert.Empty(t, w.run(3*time.Hour))
 		})
 	}
+	jobs := newWorld()
+	runs("1", "physics", jobs.gpus[:8]...)
+	runs("2", "physics", jobs.gpus[8:]...)
+	slow(jobs, 3)
+	assert.Len(t, jobs.run(3*time.Hour), 1, "jobs of one service are peers")
 	w := newWorld()
 	slow(w, 3)
 	w.gpus[3].reason = "remap_pending"

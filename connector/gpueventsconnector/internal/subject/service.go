@@ -6,7 +6,7 @@ package subject
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -31,6 +31,14 @@ func (s Service) Put(attrs pcommon.Map) {
 		namespace = names.ServiceNamespace
 	}
 	event.PutTexts(attrs, names.K8sClusterName, s.Cluster, names.SlurmClusterName, s.Slurm, namespace, s.Namespace, names.ServiceName, s.Name)
+}
+
+// Units are what the service consists of.
+func (s Service) Units() string {
+	if s.Slurm != "" {
+		return "jobs"
+	}
+	return "pods"
 }
 
 // String names the service in a sentence.

@@ -8,6 +8,7 @@ const models = { h100: ["NVIDIA H100 80GB HBM3", 2.95, 0.62], h200: ["NVIDIA H20
 const tenants = { inference: "serving", research: "research", batch: "" };
 const unheld = ["free", "stranded", "unavailable", "unknown"];
 const fields = ["cluster", "namespace", "service", "tenant", "pod", "model", "host_type", "region", "capacity_type", "node_pool", "node_labels", "mig_profile"];
+const optional = ["slurm_cluster"]; // of jobs alone
 const groupings = { tenant: ["tenant"], namespace: ["cluster", "namespace"], service: ["cluster", "namespace", "service"], model: ["model"], capacity: ["capacity_type"], node_pool: ["cluster", "node_pool"], row: fields };
 const boards = new Set(["model", "capacity", "node_pool", "row"]);
 
@@ -24,7 +25,7 @@ function rowsOf(world, start, end, now) {
   for (const s of world.plan) {
     const gpus = s.pods * s.gpus;
     const load = (s.load || 0.02) * (0.9 + random(`${s.service}/${start}`)() * 0.2);
-    row({ cluster: s.cluster, namespace: s.namespace, service: s.service, tenant: tenants[s.namespace] ?? s.namespace }, s.model, "held", gpus, { used: round(gpus * length * load, 3), idle: load < 0.05 ? gpus * length : 0, unmeasured: s.missing ? s.missing * s.gpus * length : 0, board_metered: s.service === "rerank" });
+    row({ cluster: s.cluster, ...(s.slurm_cluster && { slurm_cluster: s.slurm_cluster }), namespace: s.namespace, service: s.service, tenant: tenants[s.namespace] ?? s.namespace }, s.model, "held", gpus, { used: round(gpus * length * load, 3), idle: load < 0.05 ? gpus * length : 0, unmeasured: s.missing ? s.missing * s.gpus * length : 0, board_metered: s.service === "rerank" });
   }
   const clusters = [...new Set(world.plan.map((s) => s.cluster))];
   for (const cluster of clusters) {
@@ -37,7 +38,7 @@ function rowsOf(world, start, end, now) {
 }
 
 const blank = (state, start, end, group = {}) => ({
-  start: start === null ? null : iso(start), end: end === null ? null : iso(end), state, others: false, group: { ...Object.fromEntries(fields.map((f) => [f, group[f] ?? null])), price: null },
+  start: start === null ? null : iso(start), end: end === null ? null : iso(end), state, others: false, group: { ...Object.fromEntries(fields.map((f) => [f, group[f] ?? null])), ...Object.fromEntries(optional.filter((f) => group[f]).map((f) => [f, group[f]])), price: null },
   time: 0, used: null, idle: null, unmeasured: null, unplaced: 0, cost: 0, idle_cost: 0, priced_cost: null, shared_cost: null, unpriced: 0, energy: { board: 0, share: 0, integrated: 0 }, carbon: 0,
   open: false, unknown_hours: false, contested: false, board_metered: false, estimated: false,
 });
@@ -71,8 +72,8 @@ export function cost(query, now, world, freshness) {
   const by = query.get("by") ?? "tenant";
   const step = query.get("step");
   const [from, to] = rangeOf(query, now);
-  const wanted = (g) => ["tenant", "namespace", "cluster"].every((f) => !query.get(f) || g[f] === query.get(f));
-  const owners = query.get("tenant") || query.get("namespace"); // what has no owner is left out
+  const wanted = (g) => ["tenant", "namespace", "slurm_cluster", "cluster"].every((f) => !query.get(f) || g[f] === query.get(f));
+  const owners = query.get("tenant") || query.get("namespace") || query.get("slurm_cluster"); // what has no owner is left out
   const none = world.cost?.reason || !world.plan.length;
   const lines = new Map();
   const states = new Map(["held", ...unheld].map((s) => [s, blank(s, from, to)]));
@@ -89,7 +90,7 @@ export function cost(query, now, world, freshness) {
     if (missing) unknown.push(iso(start));
     const at = step ? Math.floor(start / length) * length : from;
     for (const r of rows) {
-      const group = r.state === "held" || boards.has(by) ? Object.fromEntries(groupings[by].map((f) => [f, r[f] ?? ""])) : {};
+      const group = r.state === "held" || boards.has(by) ? Object.fromEntries([...groupings[by].map((f) => [f, r[f] ?? ""]), ...(groupings[by].includes("namespace") ? optional.filter((f) => r[f]).map((f) => [f, r[f]]) : [])]) : {};
       const key = JSON.stringify([at, r.state, group]);
       if (!lines.has(key)) lines.set(key, blank(r.state, at, step ? at + length : to, group));
       for (const line of [lines.get(key), states.get(r.state), total]) {

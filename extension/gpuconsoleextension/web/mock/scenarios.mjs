@@ -37,6 +37,13 @@ const large = Array.from({ length: 240 }, (_, i) => ({
 /** Services with an inference engine that reports everything, of which no time per output token is known, that knows no tokens, and without any. */
 const served = [{ engine: "vllm" }, { engine: "sglang" }, { engine: "triton" }, {}];
 
+/** Services of jobs of Slurm, one beside a namespace of its account's name. */
+const jobs = [
+  { ...healthy.find((s) => s.namespace === "research"), missing: 0 },
+  { cluster: null, slurm_cluster: "hpc", namespace: "research", service: "ada/train", pods: 2, gpus: 4, model: "h100", load: 0.9, memory: 0.8 },
+  { cluster: null, slurm_cluster: "hpc", namespace: "chemistry", service: "bob/sweep", pods: 3, gpus: 1, model: "a100", load: 0.3, memory: 0.2 },
+];
+
 /** A service of AMD, one of Gaudi, and two of NVIDIA. */
 const vendors = healthy.slice(0, 4).map((s, i) => ({ ...s, model: ["mi300x", "gaudi"][i] ?? s.model }));
 
@@ -68,6 +75,7 @@ export const scenarios = {
   no_usage: { ...services(healthy), cost: { reason: "no_usage" } },
   usage_not_kept: { ...services(healthy), cost: { reason: "not_kept" } },
   young_usage: { ...services(healthy), cost: { young: 0.1 } },
+  slurm: services(jobs),
   vendors: { ...services(vendors), partitioned: true },
   no_grafana: { ...services(healthy), noGrafana: true },
 };

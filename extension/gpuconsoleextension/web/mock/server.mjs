@@ -41,7 +41,7 @@ export function answer(path, query, now, world) {
     return { list: list.slice(from, from + limit), next: from + limit < list.length ? String(from + limit) : null, total: list.length };
   };
   const q = (query.get("q") ?? "").toLowerCase();
-  const named = { cluster: query.get("cluster") || null, namespace: query.get("namespace"), service: query.get("service") };
+  const named = { cluster: query.get("cluster") || null, slurm_cluster: query.get("slurm_cluster") ?? "", namespace: query.get("namespace"), service: query.get("service") };
   const key = serviceKey(named);
   const service = world.services.find((s) => serviceKey(s) === key);
   switch (path) {

@@ -155,7 +155,10 @@ export function build(now, services = plan, staleAfter = 45) {
   return { services: list, pods, nodes: [...nodes.values()].map((n) => node(now, n)) };
 }
 
-export const serviceKey = (s) => `${s.cluster ?? ""}\n${s.namespace}\n${s.service}`;
+export const serviceKey = (s) => `${s.cluster ?? ""}\n${s.slurm_cluster ?? ""}\n${s.namespace}\n${s.service}`;
+
+/** The job of Slurm that a pod is here, of a service on Slurm. */
+const jobOf = (s, i) => (s.slurm_cluster ? { job: { cluster: s.slurm_cluster, id: String(4711 + i), user: s.service.split("/")[0], account: s.namespace, partition: "gpu", nested: false } } : {});
 
 function podState(s, i) {
   const order = [["missing", s.missing], ["degraded", s.degraded], ["warming", s.warming], ["not_running", s.off]];
@@ -170,10 +173,11 @@ function podState(s, i) {
 function pod(now, second, s, i, place, staleAfter) {
   const state = podState(s, i);
   const suffix = s.podNames?.[i] ?? `${s.service}-${s.gpus > 1 ? i : `6d4f${(i * 7 + 11).toString(16)}c-${"bdfhjkmnpqrs"[i % 12]}${(i * 13 + 5).toString(36)}x`}`;
-  const result = { pod: suffix, state, node: null, exporter: "unknown", values: { ...noValues }, not_measured: [], coverage: coverageOf([]), devices: [], ...told(now, null, staleAfter) };
+  const result = { pod: suffix, ...jobOf(s, i), state, node: null, exporter: "unknown", values: { ...noValues }, not_measured: [], coverage: coverageOf([]), devices: [], ...told(now, null, staleAfter) };
   if (state === "not_running") return result;
   const at = place(s);
   result.node = at.node;
+  if (result.job) result.pod = `${result.job.id} on ${at.node}`;
   // What is missing is so because the exporter of its node is down.
   if (state === "missing") at.down = true;
   result.exporter = at.down ? "down" : "up";
@@ -184,7 +188,7 @@ function pod(now, second, s, i, place, staleAfter) {
     const d = device(now, at.node, at.devices.length, s.model, {
       state: quiet && state === "degraded" ? "lost" : s.idle && i < s.idle ? "idle" : "held",
       idle: !!(s.idle && i < s.idle),
-      holders: [{ namespace: s.namespace, service: s.service, pod: suffix, container: "main", share: 1, sharing: "none", source: "pod_resources" }],
+      holders: [{ namespace: s.namespace, service: s.service, pod: result.pod, container: result.job ? null : "main", share: 1, sharing: "none", source: result.job ? "slurm_job_map" : "pod_resources", ...jobOf(s, i) }],
       values: quiet ? { ...noValues } : values(`${s.service}/${i}/${g}`, s.model, s.load * (0.9 + ((i * 5 + g * 3) % 7) / 30), s.memory, second),
       temperature: Math.round(38 + s.load * 34 + ((i * 3 + g * 5) % 8)),
       memory_temperature: s.model === "l4" ? null : Math.round(42 + s.load * 36),
@@ -230,7 +234,7 @@ function service(now, second, s, members, staleAfter) {
     settled === 0 && counts.warming > 0 && "warming",
   ].filter(Boolean);
   return {
-    cluster: s.cluster, namespace: s.namespace, service: s.service, attention, partial, missing_ratio: ratio,
+    cluster: s.cluster, ...(s.slurm_cluster && { slurm_cluster: s.slurm_cluster }), namespace: s.namespace, service: s.service, attention, partial, missing_ratio: ratio,
     values: heard.length ? meanOf(heard.map((p) => p.values)) : { ...noValues },
     not_measured: members.some((p) => p.devices.length) ? pipes.filter((k) => members.every((p) => p.devices.every((d) => d.not_measured.includes(k)))) : [],
     coverage: coverageOf(members.flatMap((p) => p.devices)),

@@ -48,7 +48,7 @@ export function named(line: CostLine, by: Grouping): { name: string | null; why:
   const g = line.group;
   const field = { tenant: g.tenant, namespace: g.namespace, service: g.service, model: g.model, capacity: g.capacity_type, node_pool: g.node_pool }[by];
   const name = by === "capacity" ? field && field.replaceAll("_", " ") : field;
-  const under = (by === "service" ? [g.namespace, g.cluster] : by === "namespace" || by === "node_pool" ? [g.cluster] : []).filter((s): s is string => !!s);
+  const under = (by === "service" ? [g.namespace, g.slurm_cluster ?? g.cluster] : by === "namespace" ? [g.slurm_cluster ?? g.cluster] : by === "node_pool" ? [g.cluster] : []).filter((s): s is string => !!s);
   return { name: name || null, why: absent[by], under };
 }
 

@@ -32,6 +32,7 @@ export interface CostRoute {
   shared: boolean;
   tenant: string;
   namespace: string;
+  slurm_cluster: string;
   cluster: string;
 }
 
@@ -58,7 +59,7 @@ export function parse(hash: string): Route {
     case "/cost":
       return {
         view: "cost",
-        cost: { by: text("by"), range: text("range"), step: text("step"), what: text("what"), shared: text("shared") === "true", tenant: text("tenant"), namespace: text("namespace"), cluster: text("cluster") },
+        cost: { by: text("by"), range: text("range"), step: text("step"), what: text("what"), shared: text("shared") === "true", tenant: text("tenant"), namespace: text("namespace"), slurm_cluster: text("slurm_cluster"), cluster: text("cluster") },
       };
     default:
       return { view: "unknown", path };

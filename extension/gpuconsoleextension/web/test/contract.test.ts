@@ -67,7 +67,7 @@ describe.each(Object.keys(scenarios))("%s", (name) => {
   });
   test.each(ofService)("%s", (path, wanted) => {
     for (const s of world.services.slice(0, 3)) {
-      const query = new URLSearchParams({ cluster: s.cluster ?? "", namespace: s.namespace, service: s.service });
+      const query = new URLSearchParams({ cluster: s.cluster ?? "", slurm_cluster: s.slurm_cluster ?? "", namespace: s.namespace, service: s.service });
       conforms(`${path}${path.includes("?") ? "&" : "?"}${query}`, wanted);
     }
   });

@@ -46,7 +46,7 @@ describe("other links", () => {
     ["#/elsewhere", "unknown"],
   ])("%j", (hash, view) => expect(router.parse(hash).view).toBe(view));
   test.each([{}, { by: "service", range: "7d", step: "hour", what: "hours", shared: true, tenant: "a&b", namespace: "c/d", cluster: "東京" }])("cost: %j comes back as it went", (given) => {
-    const none = { by: "", range: "", step: "", what: "", shared: false, tenant: "", namespace: "", cluster: "" };
+    const none = { by: "", range: "", step: "", what: "", shared: false, tenant: "", namespace: "", slurm_cluster: "", cluster: "" };
     expect(router.parse(router.costLink(given))).toEqual({ view: "cost", cost: { ...none, ...given } });
   });
   test("a filter", () => expect(router.parse(router.fleetLink("a&b"))).toEqual({ view: "fleet", q: "a&b" }));

@@ -10,7 +10,9 @@
 package firstuse
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/places"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
@@ -28,8 +31,8 @@ const (
 	grace = time.Minute
 	// futureSkew is how far another machine's clock may be ahead.
 	futureSkew = 30 * time.Second
-	// maxKeys bounds the pairs of namespace and queue.
-	maxKeys = 2000
+	// maxPlaces bounds the pairs of namespace and queue. Pods beyond them have neither.
+	maxPlaces = 2000
 )
 
 // Tracker has the pods that are waited for. It is not safe for concurrent use.
@@ -41,8 +44,14 @@ type Tracker struct {
 	pods  map[key]*pod
 	round uint64
 	waits int // pods that were not used yet
-	used  *histogram
-	never map[place]int64
+	room  *places.Set
+	used  map[places.Place]*uses
+}
+
+// uses are of the pods of one place.
+type uses struct {
+	after *places.Histogram
+	never int64
 }
 
 type key struct{ namespace, name string }
@@ -51,7 +60,7 @@ type key struct{ namespace, name string }
 type pod struct {
 	uid     string
 	started time.Time
-	of      place
+	of      places.Place
 	used    bool
 	ended   time.Time // zero: it runs
 	round   uint64
@@ -62,7 +71,7 @@ type pod struct {
 func New(cluster string, threshold float64, now time.Time) *Tracker {
 	return &Tracker{
 		cluster: cluster, threshold: threshold, start: now,
-		pods: map[key]*pod{}, used: newHistogram(maxKeys), never: map[place]int64{},
+		pods: map[key]*pod{}, room: places.New(maxPlaces), used: map[places.Place]*uses{},
 	}
 }
 
@@ -100,7 +109,7 @@ func (t *Tracker) set(is *gpupods.Pod, now time.Time) {
 	k := key{is.Namespace, is.Name}
 	p := t.pods[k]
 	if p != nil && p.uid != is.UID {
-		t.settle(k, p)
+		t.settle(k, p, now)
 		p = nil
 	}
 	over := is.Phase == corev1.PodSucceeded || is.Phase == corev1.PodFailed
@@ -108,7 +117,7 @@ func (t *Tracker) set(is *gpupods.Pod, now time.Time) {
 		if over || !is.Up || is.Started.Before(t.start) {
 			return
 		}
-		p = &pod{uid: is.UID, started: is.Started, of: place{Namespace: is.Namespace}}
+		p = &pod{uid: is.UID, started: is.Started, of: places.Place{Namespace: is.Namespace}}
 		if is.Scheduling != nil {
 			p.of.Queue = is.Scheduling.Queue
 		}
@@ -122,16 +131,29 @@ func (t *Tracker) set(is *gpupods.Pod, now time.Time) {
 }
 
 // settle takes a pod out, as never used where it was not.
-func (t *Tracker) settle(k key, p *pod) {
+func (t *Tracker) settle(k key, p *pod, now time.Time) {
 	delete(t.pods, k)
 	if p.used {
 		return
 	}
 	t.waits--
-	if t.used.know(p.of) {
-		t.never[p.of]++
-	}
+	t.at(p, now).never++
 }
+
+// at is where a pod counts.
+func (t *Tracker) at(p *pod, now time.Time) *uses {
+	of := t.room.Admit(p.of, now)
+	u := t.used[of]
+	if u == nil {
+		u = &uses{after: places.NewHistogram(t.start)}
+		t.used[of] = u
+	}
+	return u
+}
+
+// Refused returns how many pods were counted without namespace and queue since the last call:
+// there are too many pairs.
+func (t *Tracker) Refused() int { return t.room.Refused() }
 
 // Observe looks for the first use of pods, and leaves md as it is. It costs nothing while
 // no pod is waited for.
@@ -151,7 +173,7 @@ func (t *Tracker) Observe(md pmetric.Metrics, now time.Time) {
 		if at, ok := t.firstUse(rm, p.started, now); ok {
 			p.used = true
 			t.waits--
-			t.used.record(p.of, at.Sub(p.started))
+			t.at(p, now).after.Record(at.Sub(p.started))
 		}
 	}
 }
@@ -185,11 +207,10 @@ func (t *Tracker) firstUse(rm pmetric.ResourceMetrics, started, now time.Time) (
 func (t *Tracker) Write(md pmetric.Metrics, scope func(pcommon.InstrumentationScope), now time.Time) {
 	for k, p := range t.pods {
 		if !p.ended.IsZero() && now.Sub(p.ended) >= grace {
-			t.settle(k, p)
+			t.settle(k, p, now)
 		}
 	}
-	keys := t.used.places()
-	if len(keys) == 0 {
+	if len(t.used) == 0 {
 		return
 	}
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -198,13 +219,20 @@ func (t *Tracker) Write(md pmetric.Metrics, scope func(pcommon.InstrumentationSc
 	}
 	sm := rm.ScopeMetrics().AppendEmpty()
 	scope(sm.Scope())
-	t.used.write(sm.Metrics(), names.SchedulingFirstUse, t.cluster, t.start, now)
-	never := names.SchedulingNeverUsed.Init(sm.Metrics().AppendEmpty())
-	for _, k := range keys {
+	ms := sm.Metrics()
+	after, never := names.SchedulingFirstUse.InitHistogram(ms.AppendEmpty()), names.SchedulingNeverUsed.Init(ms.AppendEmpty())
+	for _, of := range slices.SortedFunc(maps.Keys(t.used), places.Place.Compare) {
+		u := t.used[of]
+		first := after.AppendEmpty()
+		u.after.Put(first, of, now)
 		p := never.AppendEmpty()
-		k.put(p.Attributes(), t.cluster)
+		of.Put(p.Attributes())
+		if t.cluster != "" {
+			first.Attributes().PutStr(names.K8sClusterName, t.cluster)
+			p.Attributes().PutStr(names.K8sClusterName, t.cluster)
+		}
 		p.SetStartTimestamp(pcommon.NewTimestampFromTime(t.start))
 		p.SetTimestamp(pcommon.NewTimestampFromTime(now))
-		p.SetIntValue(t.never[k])
+		p.SetIntValue(u.never)
 	}
 }

@@ -4,6 +4,7 @@
 package firstuse
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/places"
 )
 
 var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
@@ -71,6 +73,20 @@ func (t *Tracker) measured(at time.Time) (got measured) {
 		got.never += p.IntValue()
 	}
 	return got
+}
+
+// Pods of places beyond the limit are counted without one, and are reported.
+func TestFirstUseInTooManyPlaces(t *testing.T) {
+	tr := New("east", 0.01, t0)
+	var pods []*gpupods.Pod
+	for i := range maxPlaces + 3 {
+		pods = append(pods, with(running(fmt.Sprint(i), "1", 10), func(p *gpupods.Pod) { p.Scheduling.Queue = fmt.Sprint(i) }))
+	}
+	tr.SetPods(&gpupods.Snapshot{Pods: pods}, at(10))
+	tr.SetPods(&gpupods.Snapshot{}, at(20))
+	require.Equal(t, measured{never: maxPlaces + 3}, tr.measured(at(500)))
+	require.Equal(t, 3, tr.Refused())
+	require.Equal(t, int64(3), tr.used[places.Place{}].never)
 }
 
 func TestFirstUse(t *testing.T) {

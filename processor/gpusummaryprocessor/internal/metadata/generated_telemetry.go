@@ -33,6 +33,7 @@ type TelemetryBuilder struct {
 	GpuSummaryEvaluationDuration  metric.Float64Histogram
 	GpuSummaryEvaluationsFailed   metric.Int64Counter
 	GpuSummaryExpectedPodsRefused metric.Int64Counter
+	GpuSummaryFirstUsesUnplaced   metric.Int64Counter
 	GpuSummaryLimitRefusals       metric.Int64Counter
 	GpuSummaryNodesSilent         metric.Int64ObservableUpDownCounter
 	GpuSummaryPodsExpected        metric.Int64ObservableUpDownCounter
@@ -186,6 +187,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.GpuSummaryExpectedPodsRefused, err = builder.meter.Int64Counter(
 		"otelcol_gpu_summary_expected_pods_refused",
 		metric.WithDescription("Pods of the Kubernetes API left out because a limit was reached, by limit, at each attempt to take them in [Alpha]"),
+		metric.WithUnit("{pod}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.GpuSummaryFirstUsesUnplaced, err = builder.meter.Int64Counter(
+		"otelcol_gpu_summary_first_uses_unplaced",
+		metric.WithDescription("Pods whose first use is counted without namespace and queue, because there are more pairs of them than fit [Alpha]"),
 		metric.WithUnit("{pod}"),
 	)
 	errs = errors.Join(errs, err)

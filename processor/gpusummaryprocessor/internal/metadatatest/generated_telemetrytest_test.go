@@ -45,6 +45,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.GpuSummaryEvaluationDuration.Record(context.Background(), 1)
 	tb.GpuSummaryEvaluationsFailed.Add(context.Background(), 1)
 	tb.GpuSummaryExpectedPodsRefused.Add(context.Background(), 1)
+	tb.GpuSummaryFirstUsesUnplaced.Add(context.Background(), 1)
 	tb.GpuSummaryLimitRefusals.Add(context.Background(), 1)
 	tb.GpuSummaryPointsAccepted.Add(context.Background(), 1)
 	tb.GpuSummaryPointsFuture.Add(context.Background(), 1)
@@ -62,6 +63,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuSummaryExpectedPodsRefused(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGpuSummaryFirstUsesUnplaced(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGpuSummaryLimitRefusals(t, testTel,

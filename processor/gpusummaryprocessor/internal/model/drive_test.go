@@ -77,6 +77,7 @@ type subject struct {
 	summary *summary.Summary
 	offset  at
 	random  *rand.Rand
+	placed  placed
 }
 
 func newSubject(cfg summary.Config, seed uint64) *subject {
@@ -103,7 +104,9 @@ func (s *subject) append(md pmetric.Metrics, f fact) {
 		fm := fieldMetrics[p.field]
 		dp := s.newPoint(md, fm.metric, p.pod, p.uid, p.service, p.stamp)
 		rm := md.ResourceMetrics().At(md.ResourceMetrics().Len() - 1)
-		putNotEmpty(rm.Resource().Attributes(), names.K8sNodeName, p.node)
+		if _, is := s.placed.node[p.pod]; !is {
+			putNotEmpty(rm.Resource().Attributes(), names.K8sNodeName, p.node)
+		}
 		putNotEmpty(dp.Attributes(), names.HwID, p.device)
 		putNotEmpty(dp.Attributes(), fm.attribute, fm.value)
 		switch {
@@ -145,6 +148,7 @@ func (s *subject) newPoint(md pmetric.Metrics, metric *names.Metric, pod podKey,
 	putNotEmpty(attrs, names.K8sPodName, pod.name)
 	putNotEmpty(attrs, names.K8sPodUID, uid)
 	putNotEmpty(attrs, names.ServiceName, service)
+	s.placed.put(attrs, pod)
 	dp := metric.Init(rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()).AppendEmpty()
 	dp.SetTimestamp(pcommon.NewTimestampFromTime(s.wall(stamp)))
 	return dp
@@ -217,8 +221,11 @@ func seriesOf(metric string, attrs pcommon.Map) string {
 		}
 		return ""
 	}
-	series := serviceKey{get(names.K8sClusterName), get(names.K8sNamespaceName), get(names.ServiceName)}.String()
-	if pod := get(names.K8sPodName); pod != "" {
+	series := serviceKey{get(names.K8sClusterName), get(names.K8sNamespaceName) + get(names.ServiceNamespace), get(names.ServiceName)}.String()
+	if slurm := get(names.SlurmClusterName); slurm != "" {
+		series = slurm + " " + series
+	}
+	if pod := get(names.K8sPodName) + get(names.SlurmJobID); pod != "" {
 		series += "/" + pod
 	}
 	series += " " + metric

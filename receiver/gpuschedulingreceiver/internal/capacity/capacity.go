@@ -11,8 +11,8 @@ package capacity
 import (
 	"time"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/places"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/pending"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/places"
 )
 
 // Kind is what devices have in common: the resource under which they are requested, and

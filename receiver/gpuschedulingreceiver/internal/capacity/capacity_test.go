@@ -15,8 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/places"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/pending"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/places"
 )
 
 const gpu = "nvidia.com/gpu"

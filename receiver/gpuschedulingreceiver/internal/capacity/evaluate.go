@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/places"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/places"
 )
 
 // Config of an Evaluator.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/places"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/pending"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/places"
 )
 
 // why is what pods that wait for the same reason have in common.

@@ -7,17 +7,13 @@
 package durations
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/places"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/places"
 )
-
-// Bounds are the upper bounds of the buckets, in seconds: 1 s to 24 h.
-var Bounds = []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 28800, 86400}
 
 // Transition is what happens to a pod.
 type Transition int
@@ -29,22 +25,6 @@ const (
 )
 
 func (t Transition) String() string { return [NumTransitions]string{"scheduled", "started"}[t] }
-
-// Histogram is of one transition of the pods of one place. It is not safe for concurrent
-// use.
-type Histogram struct {
-	Began  time.Time
-	Counts []uint64 // by bucket, one more than Bounds
-	Count  uint64
-	Sum    float64 // seconds
-}
-
-func (h *Histogram) record(d time.Duration) {
-	i, _ := slices.BinarySearch(Bounds, d.Seconds())
-	h.Counts[i]++
-	h.Count++
-	h.Sum += d.Seconds()
-}
 
 // Seen counts what an Observe could not record.
 type Seen struct {
@@ -58,7 +38,7 @@ type Tracker struct {
 	known   bool      // a first list, of pods that came before
 	last    time.Time // the last call of Observe
 	pods    map[string]*progress
-	records [NumTransitions]map[places.Place]*Histogram
+	records [NumTransitions]map[places.Place]*places.Histogram
 }
 
 type progress struct {
@@ -70,7 +50,7 @@ type progress struct {
 func New(set *places.Set) *Tracker {
 	t := &Tracker{places: set, pods: map[string]*progress{}}
 	for i := range t.records {
-		t.records[i] = map[places.Place]*Histogram{}
+		t.records[i] = map[places.Place]*places.Histogram{}
 	}
 	return t
 }
@@ -127,10 +107,10 @@ func (t *Tracker) record(now time.Time, p *gpupods.Pod, is Transition, from, to 
 		at := t.places.Admit(places.Place{Namespace: p.Namespace, Queue: p.Scheduling.Queue}, now)
 		h := t.records[is][at]
 		if h == nil {
-			h = &Histogram{Began: t.last, Counts: make([]uint64, len(Bounds)+1)}
+			h = places.NewHistogram(t.last)
 			t.records[is][at] = h
 		}
-		h.record(d)
+		h.Record(d)
 	}
 }
 
@@ -144,4 +124,4 @@ func (t *Tracker) Forget(gone []places.Place) {
 }
 
 // Histograms are those of a transition, valid until the next Observe.
-func (t *Tracker) Histograms(is Transition) map[places.Place]*Histogram { return t.records[is] }
+func (t *Tracker) Histograms(is Transition) map[places.Place]*places.Histogram { return t.records[is] }

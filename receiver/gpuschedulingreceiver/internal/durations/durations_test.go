@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
-	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/places"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/places"
 )
 
 var start = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
@@ -105,8 +105,8 @@ func TestHistogram(t *testing.T) {
 	assert.Equal(t, "gpu.scheduling.schedule.duration", ms.At(0).Name())
 	p := ms.At(0).Histogram().DataPoints().At(0)
 	assert.Equal(t, map[string]any{"k8s.namespace.name": "ml", "gpu.queue.name": "q"}, p.Attributes().AsRaw())
-	assert.Equal(t, Bounds, p.ExplicitBounds().AsRaw())
-	assert.Equal(t, []uint64{1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, p.BucketCounts().AsRaw())
+	assert.Equal(t, places.Bounds, p.ExplicitBounds().AsRaw())
+	assert.Equal(t, []uint64{1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, p.BucketCounts().AsRaw())
 	assert.Equal(t, 100_003., p.Sum())
 	assert.Equal(t, start, p.StartTimestamp().AsTime())
 	assert.Equal(t, now, p.Timestamp().AsTime())

@@ -6,7 +6,6 @@ package durations
 import (
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -20,14 +19,7 @@ func (t *Tracker) Put(ms pmetric.MetricSlice, now time.Time) {
 		}
 		points := m.InitHistogram(ms.AppendEmpty())
 		for at, h := range t.records[is] {
-			p := points.AppendEmpty()
-			p.SetStartTimestamp(pcommon.NewTimestampFromTime(h.Began))
-			p.SetTimestamp(pcommon.NewTimestampFromTime(now))
-			p.ExplicitBounds().FromRaw(Bounds)
-			p.BucketCounts().FromRaw(h.Counts)
-			p.SetCount(h.Count)
-			p.SetSum(h.Sum)
-			at.Put(p.Attributes())
+			h.Put(points.AppendEmpty(), at, now)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func capabilities(root string) map[int]Instance {
 		gpu, err1 := strconv.Atoi(strings.TrimPrefix(parts[0], "gpu"))
 		gi, err2 := strconv.Atoi(strings.TrimPrefix(parts[1], "gi"))
 		minor, err3 := strconv.Atoi(number)
-		if err1 == nil && err2 == nil && err3 == nil {
+		if err1 == nil && err2 == nil && err3 == nil && gpu >= 0 && gi >= 0 {
 			out[minor] = Instance{gpu, gi}
 		}
 	}

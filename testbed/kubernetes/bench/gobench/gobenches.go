@@ -35,6 +35,11 @@ var (
 			"`Device` is what both keep of a board. `Flush` is one of 10,000 boards and 1,000 services: by the ledger, which encodes and adds up, and by the connector, which stores that and emits it. `Month` is a report of 30 days of 1,000 services, 720,000 rows.",
 		".", "-cpu", "1", "-bench", ".", "-benchmem", "./connector/gpucost...", "./internal/costreport")
 
+	Scheduling = once(goBench("go-scheduling", "Scheduling, and jobs of Slurm",
+		"Without a collector around them. `Evaluation` is one of gpu_scheduling, of 50,000 pods with devices on 5,000 nodes, a tenth of them waiting, with the points that are sent on; MB are beside pods and nodes. `Start` is from the start until the first figures, with the Kubernetes API in the same process, and MB all that the receiver keeps. "+
+			"`Jobs` are jobs of Slurm that end and start on a node of 8 boards, 50,000 an hour: milliseconds until `gpu.allocation` with the job is handed on, and what slurm_allocation keeps afterwards.",
+		".", "-bench", "Evaluation|Start|Jobs", "./receiver/gpuschedulingreceiver", "./receiver/slurmallocationreceiver"))
+
 	Attribution = beside(goBench("go-attribution", "Attribution beside k8s_attributes",
 		"gpu_pod beside contrib's k8s_attributes (uid, start time, owner, service.name, one label, from a Kubernetes API), on the same resources: a node of 8. `Decision` is who holds the device, asked of devices that are free, so that nothing is written down; "+
 			"`GPUPod` is all of gpu_pod: decided, three names written, series remembered. `K8sAttributes` finds and writes too, more attributes than gpu_pod, and needs the pod's name on the resource: the like of it is `GPUPod`. Making the batches is not timed.",

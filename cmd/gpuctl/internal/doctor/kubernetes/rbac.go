@@ -77,8 +77,21 @@ func rights(env probe.Env) []right {
 			all = append(all, summaryRights(ns)...)
 		}
 	}
+	for _, c := range env.Config.Of("receivers", "gpu_scheduling") {
+		var cfg auth
+		if c.Read(&cfg) == nil && cfg.AuthType != "none" {
+			all = append(all, right{"", "nodes", listAndWatch, "", schedulingName, false}, right{"resource.k8s.io", "resourceslices", listAndWatch, "", schedulingName, true})
+			all = append(all, podRights("", schedulingName)...)
+		}
+	}
 	return merge(all)
 }
+
+// Components whose rights are those of the gateway.
+const (
+	summaryName    = "gpu_summary"
+	schedulingName = "gpu_scheduling"
+)
 
 func allocationRights(sharing []string) []right {
 	all := []right{
@@ -95,10 +108,12 @@ func allocationRights(sharing []string) []right {
 	return all
 }
 
-func summaryRights(namespace string) []right {
+func summaryRights(namespace string) []right { return podRights(namespace, summaryName) }
+
+func podRights(namespace, who string) []right {
 	return []right{
-		{"", "pods", listAndWatch, namespace, "gpu_summary", false},
-		{"resource.k8s.io", "resourceclaims", listAndWatch, namespace, "gpu_summary", true},
+		{"", "pods", listAndWatch, namespace, who, false},
+		{"resource.k8s.io", "resourceclaims", listAndWatch, namespace, who, true},
 	}
 }
 
@@ -168,7 +183,10 @@ func allowed(ctx context.Context, api *kube.Client, r right) (probe.Result, erro
 	result.Status = probe.Fail
 	result.Seen = fmt.Sprintf("may not %s, which %s needs", strings.Join(denied, " nor "), r.who)
 	file := "agent-rbac.yaml"
-	if r.who == "gpu_summary" {
+	switch {
+	case r.who == schedulingName:
+		file = "scheduler-rbac.yaml"
+	case strings.HasPrefix(r.who, summaryName):
 		file = "gateway-rbac.yaml"
 	}
 	result.Remedy = "give the account a role with these rights: config/kubernetes/" + file + " has them"

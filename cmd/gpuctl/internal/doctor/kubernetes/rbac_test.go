@@ -67,5 +67,14 @@ func TestRightsOfTheShippedConfigurations(t *testing.T) {
 	}, agent)
 	assert.Equal(t, rights(probe.Env{Role: config.RoleAgent}), rightsOf(config.RoleAgent))
 	assert.Len(t, rightsOf(config.RoleGateway), 2)
+	conf, err := config.Load(t.Context(), []string{"../../../../../config/gateway.yaml", "../../../../../config/scheduler.yaml"})
+	require.NoError(t, err)
+	var scheduling []string
+	for _, r := range rights(probe.Env{Config: conf}) {
+		scheduling = append(scheduling, r.resource+": "+r.who)
+	}
+	assert.Equal(t, []string{
+		"pods: gpu_summary, gpu_scheduling", "resourceclaims: gpu_summary, gpu_scheduling", "nodes: gpu_scheduling", "resourceslices: gpu_scheduling",
+	}, scheduling)
 	assert.Empty(t, rightsOf(config.RoleStandalone))
 }

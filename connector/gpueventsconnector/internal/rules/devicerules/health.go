@@ -13,9 +13,9 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/board"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )

@@ -10,7 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -21,6 +21,7 @@ type Details struct {
 	Idle             int64   // devices; -1: unknown
 	Missing, Settled int64   // pods; -1: unknown
 	Pods             []string
+	units            string // what pods are called: on Slurm they are jobs, each once a node
 }
 
 // NewDetails returns details of which nothing is known.
@@ -80,13 +81,13 @@ func (d *Details) pods() string {
 	case d.Missing < 0 || d.Settled <= 0:
 		return "."
 	case d.Missing == 0:
-		return fmt.Sprintf(": none of %d settled pods is missing.", d.Settled)
+		return fmt.Sprintf(": none of %d settled %s is missing.", d.Settled, d.units)
 	}
 	verb := "are"
 	if d.Missing == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf(": %d of %d settled pods %s missing", d.Missing, d.Settled, verb) + event.InBrackets(d.Pods, int(d.Missing)) + "."
+	return fmt.Sprintf(": %d of %d settled %s %s missing", d.Missing, d.Settled, d.units, verb) + event.InBrackets(d.Pods, int(d.Missing)) + "."
 }
 
 // putPods writes what is known of the pods.

@@ -12,9 +12,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
-	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 )
 
 // Rule is a rule that is judged from one evaluation of one service. An evaluation is
@@ -85,6 +85,7 @@ func above(v float64) condition.Verdict {
 
 // Describe completes an event about a service with the details of its evaluation.
 func (r *Rule) Describe(s subject.Service, d *Details, ev *event.Event) {
+	d.units = s.Units()
 	switch {
 	case !ev.Cleared():
 		ev.Body = s.String() + " is " + r.Is + r.Extent(d)

@@ -111,6 +111,7 @@ export interface CostQuery {
   share_unheld?: string | undefined;
   tenant?: string;
   namespace?: string;
+  slurm_cluster?: string;
   cluster?: string;
   limit?: number;
   cursor?: string | null;

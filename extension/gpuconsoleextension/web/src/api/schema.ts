@@ -466,6 +466,8 @@ export interface components {
         /** @description What the report is not grouped by is null; what it is grouped by and is not known is empty. */
         CostGroup: {
             cluster: string | null;
+            /** @description Of jobs of Slurm, and absent elsewhere; `namespace` is their account. */
+            slurm_cluster?: string;
             namespace: string | null;
             service: string | null;
             tenant: string | null;
@@ -1702,8 +1704,10 @@ export interface operations {
                 top?: number;
                 /** @description Only what this tenant had; empty: what had no tenant. Nothing without owner is in the report then. */
                 tenant?: string;
-                /** @description Likewise. */
+                /** @description Likewise: that of Kubernetes, and an account of Slurm. */
                 namespace?: string;
+                /** @description Likewise: of jobs of Slurm. Empty: of what is not on Slurm. */
+                slurm_cluster?: string;
                 /** @description Only boards of this cluster. */
                 cluster?: string;
                 /** @description Lines a page. */

@@ -23,11 +23,11 @@ export function Cost({ at, status }: { at: CostRoute; status: Status }) {
   const by = chosen(at.by, groupings);
   const range = chosen(at.range, ranges);
   const step = chosen(at.step, stepsOf(range));
-  const owners = !!(at.tenant || at.namespace); // then what has no owner is left out
+  const owners = !!(at.tenant || at.namespace || at.slurm_cluster); // then what has no owner is left out
   const shared = at.shared && !owners;
   const page = Math.min(100, status.config.limits.max_services_per_request);
   const [limit, setLimit] = useState(page);
-  const query = (): CostQuery => ({ by, ...period(range, Date.now()), tenant: at.tenant, namespace: at.namespace, cluster: at.cluster, share_unheld: shared ? "proportional" : undefined });
+  const query = (): CostQuery => ({ by, ...period(range, Date.now()), tenant: at.tenant, namespace: at.namespace, slurm_cluster: at.slurm_cluster, cluster: at.cluster, share_unheld: shared ? "proportional" : undefined });
   const poll = usePoll(
     async (signal) => {
       const answer = await api.cost({ ...query(), limit: Math.min(page, limit) }, signal);
@@ -39,7 +39,7 @@ export function Cost({ at, status }: { at: CostRoute; status: Status }) {
       return answer;
     },
     Math.max(interval, status.config.refresh * 1000),
-    [by, range, at.tenant, at.namespace, at.cluster, shared, limit],
+    [by, range, at.tenant, at.namespace, at.slurm_cluster, at.cluster, shared, limit],
   );
   const known = poll.known.value;
   const go = (over: Partial<CostRoute>) => replace(costLink({ ...at, by, range, ...over }));
@@ -63,7 +63,7 @@ export function Cost({ at, status }: { at: CostRoute; status: Status }) {
       <Filters at={at} change={go} />
       <Failure known={known} refresh={poll.refresh} />
       {!data && !known.error && <Skeleton rows={6} />}
-      {data && nothing(data) && <NoUsage reason={data.reason} filtered={!!(at.tenant || at.namespace || at.cluster)} />}
+      {data && nothing(data) && <NoUsage reason={data.reason} filtered={!!(at.tenant || at.namespace || at.slurm_cluster || at.cluster)} />}
       {data && !nothing(data) && (
         <>
           <Notices data={data} />
@@ -77,7 +77,7 @@ export function Cost({ at, status }: { at: CostRoute; status: Status }) {
             what={data.currency ? chosen(at.what, measures) : "hours"}
             money={!!data.currency}
             query={query}
-            about={[by, range, step, at.tenant, at.namespace, at.cluster, shared]}
+            about={[by, range, step, at.tenant, at.namespace, at.slurm_cluster, at.cluster, shared]}
             status={status}
             change={go}
           />
@@ -93,14 +93,14 @@ const nothing = (data: CostAnswer): boolean => data.total.time === 0;
 
 /** What the answer is limited to, and the way back. */
 function Filters({ at, change }: { at: CostRoute; change: (over: Partial<CostRoute>) => void }) {
-  const set = (["tenant", "namespace", "cluster"] as const).filter((key) => at[key]);
+  const set = (["tenant", "namespace", "slurm_cluster", "cluster"] as const).filter((key) => at[key]);
   if (!set.length) return null;
   return (
     <ul class="filters" aria-label="Filters">
       {set.map((key) => (
         <li key={key}>
           <button type="button" class="button" onClick={() => change({ [key]: "" })}>
-            {key}:&nbsp;<Name>{at[key]}</Name>
+            {key.replace("_", " ")}:&nbsp;<Name>{at[key]}</Name>
             <span aria-hidden="true">&nbsp;×</span>
             <span class="vh">, remove this filter</span>
           </button>

@@ -118,8 +118,8 @@ function Head({ line, by, at }: { line: CostLine; by: Grouping; at: CostRoute })
   const link =
     name === null ? null
     : by === "tenant" ? costLink({ ...at, by: "service", tenant: name })
-    : by === "namespace" ? costLink({ ...at, by: "service", namespace: name, cluster: g.cluster ?? "" })
-    : by === "service" && g.namespace ? serviceLink({ cluster: g.cluster || null, namespace: g.namespace, service: name })
+    : by === "namespace" ? costLink({ ...at, by: "service", namespace: name, cluster: g.cluster ?? "", slurm_cluster: g.slurm_cluster ?? "" })
+    : by === "service" && g.namespace ? serviceLink({ cluster: g.cluster || null, slurm_cluster: g.slurm_cluster, namespace: g.namespace, service: name })
     : null;
   const shown =
     name === null ? (

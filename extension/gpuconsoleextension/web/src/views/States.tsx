@@ -82,7 +82,7 @@ spec:
       </Step>
       <Step name="Jobs of Slurm">
         <p>
-          Start dcgm-exporter with <code>--hpc-job-mapping-dir</code>: each device then has the job’s id as <code>hpc_job</code>. See “Nodes without Kubernetes” in docs/install.md.
+          With the scripts of docs/examples/slurm and <code>config/slurm-node.yaml</code> each device has its job: see “Slurm” in docs/install.md.
         </p>
       </Step>
       <Step name="Services of Kubernetes">

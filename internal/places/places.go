@@ -1,0 +1,75 @@
+// Copyright The otelcol-gpu Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package places bounds the pairs of namespace and queue for which there are series.
+package places // import "github.com/otelcol-gpu/otelcol-gpu/internal/places"
+
+import (
+	"cmp"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
+
+// Place is where a pod waits or waited; both are "" for pods of a pair beyond the limit.
+type Place struct{ Namespace, Queue string }
+
+// Compare orders places by namespace, and then by queue.
+func (p Place) Compare(o Place) int {
+	return cmp.Or(cmp.Compare(p.Namespace, o.Namespace), cmp.Compare(p.Queue, o.Queue))
+}
+
+// Put writes p to the attributes of a point.
+func (p Place) Put(attrs pcommon.Map) {
+	attrs.EnsureCapacity(4)
+	if p.Namespace != "" {
+		attrs.PutStr(names.K8sNamespaceName, p.Namespace)
+	}
+	if p.Queue != "" {
+		attrs.PutStr(names.GPUQueueName, p.Queue)
+	}
+}
+
+// keep is for how long a pair that no pod has stays.
+const keep = 24 * time.Hour
+
+// Set are the pairs that have series. It is not safe for concurrent use.
+type Set struct {
+	max     int
+	last    map[Place]time.Time
+	refused int
+}
+
+// New returns a Set of at most limit pairs.
+func New(limit int) *Set { return &Set{max: limit, last: map[Place]time.Time{}} }
+
+// Admit returns p, and the zero Place where there is no room for another pair: what
+// is summed stays complete.
+func (s *Set) Admit(p Place, now time.Time) Place {
+	if _, known := s.last[p]; !known && len(s.last) >= s.max {
+		s.refused++
+		return Place{}
+	}
+	s.last[p] = now
+	return p
+}
+
+// Expire forgets the pairs that were not admitted for a day and returns them.
+func (s *Set) Expire(now time.Time) (gone []Place) {
+	for p, at := range s.last {
+		if now.Sub(at) > keep {
+			delete(s.last, p)
+			gone = append(gone, p)
+		}
+	}
+	return gone
+}
+
+// Refused returns how many pods were refused since the last call.
+func (s *Set) Refused() int {
+	n := s.refused
+	s.refused = 0
+	return n
+}

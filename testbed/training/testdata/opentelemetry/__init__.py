@@ -1,0 +1,2 @@
+# Copyright The otelcol-gpu Authors
+# SPDX-License-Identifier: Apache-2.0
