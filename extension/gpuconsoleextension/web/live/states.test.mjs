@@ -43,12 +43,12 @@ const on = (where, act) => async () => {
 const main = () => collector;
 const panel = (page, letter) => page.locator(`[data-state="${letter}"]`);
 const row = (page, name) => page.locator(`tr[data-row="${name}"]`);
-const shows = (locator, text, seconds = 30) =>
+const shows = (locator, text) =>
   eventually(`the page shows ${text}`, async () => {
     const shown = (await locator.count()) ? await seen(locator.first()) : "nothing of the kind";
     assert.match(shown, text);
     return true;
-  }, seconds);
+  });
 const service = (name, more = "") => `#/service?namespace=inference&service=${name}${more}`;
 const chart = (page, title) => page.locator(".chart", { has: page.getByRole("heading", { name: title, exact: true }) });
 
@@ -185,7 +185,7 @@ test("D: no exporter answers: says so, names them, and what stands below is stal
   await go("#/nodes");
   assert.equal(await page.locator(".node").count(), 3);
   for (const id of ids) await fleet.end(id);
-  await panel(page, "D").waitFor({ state: "detached", timeout: 30_000 });
+  await panel(page, "D").waitFor({ state: "detached" });
   await go();
   await shows(row(page, "chat"), /\d+ %/);
 }));

@@ -21,9 +21,9 @@ export const times = { scrape: 1, summary: 2, stale: 8, warmup: 10 };
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /** Tries until it is so; `what` is told if it never is. */
-export async function eventually(what, check, seconds = 40) {
+export async function eventually(what, check, seconds = 120) {
   let last;
-  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(200)) {
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(100)) {
     try {
       const got = await check();
       if (got) return got;
