@@ -43,6 +43,7 @@ for (const [name, scenario, hash, act] of views) {
     test(`axe: ${name}, ${theme}`, on(scenario, { theme }, async ({ page, go }) => {
       await go(hash);
       if (act) await act(page);
+      await settled(page);
       await page.evaluate(axe.source);
       const { violations } = await page.evaluate(() => window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] }));
       const told = violations.map((v) => `${v.impact} ${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);

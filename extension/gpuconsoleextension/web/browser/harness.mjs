@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import { serve } from "../mock/server.mjs";
-import { launch, moment, open } from "./browser.mjs";
+import { launch, moment, open, patience } from "./browser.mjs";
 
 let browser;
 
@@ -30,10 +30,15 @@ export function on(scenario, options, test) {
     const server = await serve({ scenario, time: () => now, prefix: options.prefix });
     const { page, context, problems } = await open(browser, options);
     const advance = async (ms) => {
-      // In steps, so that what is asked for every few seconds is.
+      // In steps, so that what is asked for every few seconds is, and is answered within its step.
       for (let left = ms; left > 0; left -= 1000) {
         now += Math.min(1000, left);
+        await page.clock.setFixedTime(now);
         await page.clock.runFor(Math.min(1000, left));
+        while (page.underway > 0) {
+          await new Promise((done) => setTimeout(done, 5));
+          await drawn(page);
+        }
       }
       await settled(page);
     };
@@ -52,10 +57,25 @@ export function on(scenario, options, test) {
   };
 }
 
-/** Waits until no request is on its way and nothing is left to draw. */
+/**
+ * Waits until no request is on its way and nothing is left to draw. What a busy page has
+ * not got to yet is no quiet: it draws twice each time before it is looked at.
+ */
 export async function settled(page) {
-  for (let quiet = 0; quiet < 4; quiet = page.underway > 0 ? 0 : quiet + 1) await new Promise((done) => setTimeout(done, 40));
+  for (let quiet = 0; quiet < 4; quiet = page.underway > 0 ? 0 : quiet + 1) {
+    await new Promise((done) => setTimeout(done, 20));
+    await drawn(page);
+  }
   await page.locator(".skeleton, .chart.waiting").first().waitFor({ state: "detached" });
+}
+
+/** Waits until the page has done what it had to do for two frames; one that is loading anew has not. */
+async function drawn(page) {
+  try {
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)))));
+  } catch (error) {
+    if (!/context was destroyed|navigat/i.test(String(error))) throw error;
+  }
 }
 
 export const link = (service, more = "", cluster = "eu-west-1", namespace = "inference") =>
@@ -63,7 +83,7 @@ export const link = (service, more = "", cluster = "eu-west-1", namespace = "inf
 
 /** Tries a check until it holds: what follows a click takes a moment, and longer on a busy machine. */
 export async function until(check) {
-  for (const end = Date.now() + 10_000; ; await new Promise((done) => setTimeout(done, 50))) {
+  for (const end = Date.now() + patience; ; await new Promise((done) => setTimeout(done, 50))) {
     try {
       return await check();
     } catch (error) {

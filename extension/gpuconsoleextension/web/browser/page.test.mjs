@@ -94,7 +94,8 @@ test("charts: the hover tells the value and how many pods are in the mean, in al
   const over = chart(page, "Utilization").locator(".u-over");
   const box = await over.boundingBox();
   await over.hover({ position: { x: box.width * 0.3, y: 50 } });
-  assert.match(await reading("Utilization"), /^13:4\d:\d\d \d+ %, mean of 6 pods$/);
+  await until(async () => assert.match(await reading("Utilization"), /^13:4\d:\d\d \d+ %, mean of 6 pods$/));
+  await settled(page);
   const when = (await reading("Utilization")).slice(0, 8);
   for (const title of ["Memory used", "Tensor activity", "Power"]) assert.equal((await reading(title)).slice(0, 8), when, title);
 }));
@@ -104,7 +105,8 @@ test("charts: one line a pod, and one of them stands out", on("healthy", {}, asy
   const legend = page.getByRole("list", { name: "Lines" }).getByRole("button");
   assert.equal(await legend.count(), 6);
   await legend.nth(2).click();
-  assert.equal(await legend.nth(2).getAttribute("aria-pressed"), "true");
+  await until(async () => assert.equal(await legend.nth(2).getAttribute("aria-pressed"), "true"));
+  await settled(page);
   assert.match(await seen(chart(page, "Power").locator("[data-reading]")), new RegExp(`${await legend.nth(2).innerText()}: \\d+ W`));
 }));
 
@@ -184,6 +186,7 @@ test("events: what happened and what became of the webhooks", on("ready", {}, as
   const first = page.locator(".event").first();
   assert.match(await seen(first), /14:04:27.*warn.*Service chat-70b.*gpu\.service\.partial.*ops-slack delivered.*billing will be tried again.*2 attempts/s);
   await first.locator(".deliveries summary").nth(1).click();
+  await settled(page);
   assert.match(await seen(first), /billing\.example\.com \(standard\): 503 http_5xx, attempt 1 of 3, 412 ms/);
   const all = await seen(page.locator(".events"));
   for (const word of ["pager given up", "billing blocked", "ops-slack dropped", "billing delivered test", "20 Nov"]) assert.ok(all.includes(word), word);
@@ -200,7 +203,7 @@ test("events: found by a text, what is active, and a notice acknowledged", on("r
   await page.getByRole("button", { name: "Acknowledge" }).click();
   await page.getByText("No such event in the log.").waitFor();
   await page.getByRole("button", { name: "Active now" }).click();
-  assert.match(await seen(page.locator(".event")), /acknowledged 14:05:09/);
+  await until(async () => assert.match(await seen(page.locator(".event")), /acknowledged 14:05:09/));
 }));
 
 test("node and device: six charts, a line a device, over the window that an address names", on("ready", {}, async ({ page, go }) => {
@@ -212,13 +215,14 @@ test("node and device: six charts, a line a device, over the window that an addr
   const reading = (title) => seen(chart(page, title).locator("[data-reading]"));
   assert.match(await reading("SM clock"), /^latest [\d.]+ [MG]Hz to [\d.]+ GHz, 7 devices$/, "one is lost");
   await legend.nth(1).click();
-  assert.match(await reading("Throttled"), /GPU 1: 100 %$/);
+  await until(async () => assert.match(await reading("Throttled"), /GPU 1: 100 %$/));
   await page.getByRole("group", { name: "Display window" }).getByRole("button", { name: "5 min" }).click();
   await until(async () => assert.equal(await page.getByRole("slider").first().getAttribute("aria-valuemax"), "20"));
   assert.match(page.url(), /node\?.*window=5m/);
   await page.getByRole("link", { name: "GPU 2" }).click();
   await until(async () => assert.match(await page.locator("h1").innerText(), /GPU\s2/));
   await page.locator(".uplot").nth(5).waitFor();
+  await settled(page);
   assert.ok(Number(await chart(page, "Power").locator("[data-gaps]").getAttribute("data-gaps")) >= 10, "a lost device's line ends");
   assert.match(await seen(page.locator(".device-table")), /GPU 2.*lost/s);
   await go("#/device?device=GPU-of-nobody");
@@ -240,6 +244,7 @@ test("deep link: hostile names come through, as text", on("hostile", {}, async (
   assert.equal(await page.locator("tr[data-row]").count(), 5);
   await page.getByRole("link", { name: "<script>alert('x')</script>" }).click();
   await page.locator(".uplot").nth(3).waitFor();
+  await settled(page);
   assert.equal(await page.locator("h1").innerText(), "<script>alert('x')</script>");
   assert.deepEqual(await page.locator('[data-banner="partial"] .names li').allInnerTexts(), ['"><svg onload=alert(1)>']);
   await page.reload();
@@ -268,22 +273,23 @@ test("Grafana: every variable in the link; hidden when no URL is configured", on
 test("keyboard: skip link, rows, and the moment of a chart", on("healthy", {}, async ({ page, go }) => {
   await go();
   await page.keyboard.press("Tab");
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the content");
+  await until(async () => assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the content"));
   await page.keyboard.press("Enter");
-  assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+  await until(async () => assert.equal(await page.evaluate(() => document.activeElement.id), "main"));
   await page.locator('tr[data-row="chat-8b"] a').focus();
   await page.keyboard.press("Enter");
   await settled(page);
   const slider = page.getByRole("slider", { name: "Utilization: moment" });
   await page.locator(".uplot").nth(3).waitFor();
+  await settled(page);
   await slider.focus();
   const last = Number(await slider.getAttribute("aria-valuenow"));
   await page.keyboard.press("ArrowLeft");
   await page.keyboard.press("ArrowLeft");
-  assert.equal(Number(await slider.getAttribute("aria-valuenow")), last - 2);
+  await until(async () => assert.equal(Number(await slider.getAttribute("aria-valuenow")), last - 2));
   assert.match(await slider.getAttribute("aria-valuetext"), /^\d\d:\d\d:\d\d: \d+\u202f%, mean of 6\u00a0pods$/);
   await page.keyboard.press("Home");
-  assert.equal(await slider.getAttribute("aria-valuenow"), "0");
+  await until(async () => assert.equal(await slider.getAttribute("aria-valuenow"), "0"));
 }));
 
 test("refresh: without flicker, and not while the tab is hidden", on("healthy", {}, async ({ page, go, server, advance }) => {
@@ -300,6 +306,7 @@ test("refresh: without flicker, and not while the tab is hidden", on("healthy", 
     Object.defineProperty(document, "hidden", { value: true, configurable: true });
     document.dispatchEvent(new Event("visibilitychange"));
   });
+  await settled(page); // what was asked for before it was hidden
   const asked = server.requests.length;
   await advance(60_000);
   assert.equal(server.requests.length, asked, "it asks although nobody looks");
@@ -315,7 +322,7 @@ test("theme: as the system has it, or as chosen, remembered", on("healthy", { th
   const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
   assert.equal(await theme(), "dark");
   await page.getByRole("button", { name: /Theme: auto/ }).click();
-  assert.equal(await theme(), "light");
+  await until(async () => assert.equal(await theme(), "light"));
   await page.reload();
   await settled(page);
   assert.equal(await theme(), "light");

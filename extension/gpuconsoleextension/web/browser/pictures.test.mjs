@@ -53,11 +53,11 @@ for (const [name, scenario, hash, options] of views) {
       if (update) {
         mkdirSync(folder, { recursive: true });
         writeFileSync(`${folder}fonts.json`, `${JSON.stringify(widths)}\n`);
-        await page.screenshot({ path: kept });
+        await page.screenshot({ path: kept, animations: "disabled" });
         return;
       }
       if (JSON.stringify(widths) !== readFileSync(`${folder}fonts.json`, "utf8").trim()) return t.skip("other fonts than those of the pictures");
-      const now = PNG.sync.read(await page.screenshot());
+      const now = PNG.sync.read(await page.screenshot({ animations: "disabled" }));
       const then = PNG.sync.read(readFileSync(kept));
       assert.deepEqual([now.width, now.height], [then.width, then.height]);
       const difference = new PNG({ width: now.width, height: now.height });

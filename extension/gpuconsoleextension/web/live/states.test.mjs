@@ -1,9 +1,10 @@
 // States A to F in Chromium on the real collector, fed by gpusim: what the mock
-// plays elsewhere happens here. The tests of a file go on from one another.
+// plays elsewhere happens here. The tests go on from one another; one that runs alone
+// brings about what it needs.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, open } from "../browser/browser.mjs";
-import { seen, settled } from "../browser/harness.mjs";
+import { seen, settled, until } from "../browser/harness.mjs";
 import { eventually, pod, times, World } from "./world.mjs";
 
 const world = new World();
@@ -37,30 +38,53 @@ const on = (where, act) => async () => {
     assert.deepEqual(problems.filter((p) => !expected.test(p)), [], "the page complains");
     assert.deepEqual([...problems.origins], [new URL(url).origin], "requests leave the origin");
   } finally {
+    for (const id of raised) await end(id); // what follows begins well
     await context.close();
   }
+};
+
+/** The faults that are on. */
+const raised = new Set();
+const raise = async (fault) => {
+  const { id } = await fleet.fault(fault);
+  raised.add(id);
+  return id;
+};
+const end = async (id) => {
+  raised.delete(id);
+  await fleet.end(id);
 };
 const main = () => collector;
 const panel = (page, letter) => page.locator(`[data-state="${letter}"]`);
 const row = (page, name) => page.locator(`tr[data-row="${name}"]`);
-const shows = (locator, text, seconds = 30) =>
+const shows = (locator, text) =>
   eventually(`the page shows ${text}`, async () => {
     const shown = (await locator.count()) ? await seen(locator.first()) : "nothing of the kind";
     assert.match(shown, text);
     return true;
-  }, seconds);
+  });
 const service = (name, more = "") => `#/service?namespace=inference&service=${name}${more}`;
 const chart = (page, title) => page.locator(".chart", { has: page.getByRole("heading", { name: title, exact: true }) });
 
 /** The service of all tests: a pod on each node. */
 const chat = (n) => pod("chat", `chat-7d9f8b6c5-${"xyz"[n]}7k2p`, ["0"]);
 
+/** All of its pods report. */
+async function chatting() {
+  const { services } = await fleet.truth();
+  if (!services.some((s) => s.name === "chat")) for (const [i, name] of ["gpu-a", "gpu-b", "gpu-c"].entries()) await fleet.pods(name, [chat(i)]);
+  await eventually("all pods are settled", async () => {
+    const [{ pods }] = (await collector.api("services")).services;
+    return pods.total >= 3 && pods.reporting === pods.total;
+  });
+}
+
 test("A: not enabled, and B as soon as the first data arrives, without a reload", async () => {
   const quiet = await world.collector({});
   await on(() => quiet, async ({ page, go }) => {
     await go();
     await shows(panel(page, "A"), /GPU telemetry is not enabled.*otelcol-gpu --config config\/standalone\.yaml/s);
-    assert.equal(await page.locator("table").count(), 0);
+    await until(async () => assert.equal(await page.locator("table").count(), 0));
   })();
   await quiet.child.stop();
 });
@@ -88,7 +112,7 @@ test("C: warming up, and the numbers appear without a reload", on(main, async ({
 }));
 
 test("every number of the fleet and of the service is the API's", on(main, async ({ page, go }) => {
-  await eventually("all pods are settled", async () => (await collector.api("services")).services[0].pods.reporting === 3);
+  await chatting();
   // What moves is told apart from what is wrong: the answer that the page had.
   let answer;
   await page.route("**/api/v1/service?*", async (route) => {
@@ -109,6 +133,7 @@ test("every number of the fleet and of the service is the API's", on(main, async
 }));
 
 test("windows: all four, and a deep link has its own", on(main, async ({ page, go }) => {
+  await chatting();
   await go(service("chat", "&window=30m"));
   const group = page.getByRole("group", { name: "Display window" });
   assert.equal(await group.getByRole("button", { pressed: true }).innerText(), "30 min");
@@ -126,7 +151,8 @@ test("windows: all four, and a deep link has its own", on(main, async ({ page, g
 }));
 
 test("E: partial: the banner names the pod, the exporter is named, and its line has a gap", on(main, async ({ page, go }) => {
-  const { id } = await fleet.fault({ node: "gpu-b", kind: "exporter_down" });
+  await chatting();
+  const id = await raise({ node: "gpu-b", kind: "exporter_down" });
   const [down] = fleet.exporters.map((u) => new URL(u).host).slice(1, 2);
   await go(service("chat", "&window=5m"));
   const banner = page.locator('[data-banner="partial"]');
@@ -134,7 +160,7 @@ test("E: partial: the banner names the pod, the exporter is named, and its line 
   assert.deepEqual(await banner.locator("ul.names li").allInnerTexts(), [chat(1).name]);
   await shows(banner, /Likely cause:.*The exporter of node gpu-b does not answer/s);
   await shows(page.locator('[data-figure="Utilization"]'), /\d+ %/);
-  assert.equal(await page.locator(".uplot").count(), 4);
+  await until(async () => assert.equal(await page.locator(".uplot").count(), 4));
   await shows(chart(page, "Utilization").locator("[data-reading]"), /mean of 2 pods/);
 
   await go();
@@ -143,7 +169,7 @@ test("E: partial: the banner names the pod, the exporter is named, and its line 
   assert.deepEqual((await exporters.locator("li").allInnerTexts()).map(bare), [`gpu-b(${down})`]);
   assert.equal(await panel(page, "D").count(), 0, "one of three is not all");
   await go("#/nodes");
-  assert.equal(await page.locator(".node").count(), 3, "an exporter is no node");
+  await until(async () => assert.equal(await page.locator(".node").count(), 3, "an exporter is no node"));
   await shows(page.locator('[data-node="gpu-b"]'), /exporter down/);
 
   // Silent for longer than a chart's step, so that its line must break.
@@ -151,7 +177,7 @@ test("E: partial: the banner names the pod, the exporter is named, and its line 
     const pods = (await collector.api("pods", { namespace: "inference", service: "chat" })).pods;
     return pods.find((p) => p.pod === chat(1).name).data_age > 25;
   });
-  await fleet.end(id);
+  await end(id);
   await eventually("it is back", async () => (await collector.api("services")).services[0].pods.reporting === 3);
   await go(service("chat", "&window=5m&by=pod"));
   await page.getByRole("button", { name: "Show as tables" }).click();
@@ -168,6 +194,7 @@ test("E: partial: the banner names the pod, the exporter is named, and its line 
 }));
 
 test("warming: a pod that is new is marked, and the average goes on without it", on(main, async ({ page, go }) => {
+  await chatting();
   await fleet.pods("gpu-c", [chat(2), pod("chat", "chat-7d9f8b6c5-new42", ["1"])]);
   await go(service("chat"));
   await shows(page.locator("tr.pod-warming"), /chat-7d9f8b6c5-new42.*warming up/s);
@@ -176,21 +203,23 @@ test("warming: a pod that is new is marked, and the average goes on without it",
 }));
 
 test("D: no exporter answers: says so, names them, and what stands below is stale", on(main, async ({ page, go }) => {
+  await chatting();
   const ids = [];
-  for (const name of ["gpu-a", "gpu-b", "gpu-c"]) ids.push((await fleet.fault({ node: name, kind: "exporter_down" })).id);
+  for (const name of ["gpu-a", "gpu-b", "gpu-c"]) ids.push(await raise({ node: name, kind: "exporter_down" }));
   await go();
   await shows(panel(page, "D"), /The scraper is down.*No exporter answers: 3 down/s);
   assert.deepEqual((await panel(page, "D").locator("ul.names li").allInnerTexts()).map(bare).sort(), fleet.exporters.map((u, i) => `gpu-${"abc"[i]}(${new URL(u).host})`).sort());
   await shows(page.locator("[data-as-of]"), /stale: data \d+ s old/);
   await go("#/nodes");
-  assert.equal(await page.locator(".node").count(), 3);
-  for (const id of ids) await fleet.end(id);
-  await panel(page, "D").waitFor({ state: "detached", timeout: 30_000 });
+  await until(async () => assert.equal(await page.locator(".node").count(), 3));
+  for (const id of ids) await end(id);
+  await panel(page, "D").waitFor({ state: "detached" });
   await go();
   await shows(row(page, "chat"), /\d+ %/);
 }));
 
 test("F: the store cannot be reached, and comes back, on the Prometheus engine", async () => {
+  await chatting();
   const way = await world.way(collector.store);
   const reader = await world.reader(way.url);
   await on(() => reader, async ({ page, go }) => {
@@ -198,15 +227,16 @@ test("F: the store cannot be reached, and comes back, on the Prometheus engine",
     await shows(row(page, "chat"), /\d+ %/);
     way.open = false;
     await shows(panel(page, "F"), /The metric store cannot be reached/);
-    assert.equal(await page.locator(".uplot, table").count(), 0);
+    await until(async () => assert.equal(await page.locator(".uplot, table").count(), 0));
     way.open = true;
     await shows(row(page, "chat"), /\d+ %/);
-    assert.equal(await panel(page, "F").count(), 0);
+    await panel(page, "F").waitFor({ state: "detached" });
   })();
   await reader.child.stop();
 });
 
 test("503: a server that is busy is said to be so, kindly, and asked again", async () => {
+  await chatting();
   const way = await world.way(collector.store);
   // Each asks the store itself: what others were just told would be there at once.
   const reader = await world.reader(way.url, { max_concurrent_requests: 1, share_for: "0s" });
@@ -230,9 +260,10 @@ test("503: a server that is busy is said to be so, kindly, and asked again", asy
 });
 
 test("stale: what the page knew stays, and is called stale, when the collector is gone", on(main, async ({ page, go }) => {
+  await chatting();
   await go();
   await shows(row(page, "chat"), /\d+ %/);
-  assert.doesNotMatch(await seen(page.locator("[data-as-of]")), /stale/);
+  await until(async () => assert.doesNotMatch(await seen(page.locator("[data-as-of]")), /stale/));
   await collector.child.stop();
   await shows(page.locator('[data-banner="offline"]'), /does not answer/);
   await shows(page.locator("[data-as-of]"), new RegExp(`stale: data \\d+ s`));

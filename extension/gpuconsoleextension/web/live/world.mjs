@@ -21,9 +21,9 @@ export const times = { scrape: 1, summary: 2, stale: 8, warmup: 10 };
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /** Tries until it is so; `what` is told if it never is. */
-export async function eventually(what, check, seconds = 40) {
+export async function eventually(what, check, seconds = 120) {
   let last;
-  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(200)) {
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(100)) {
     try {
       const got = await check();
       if (got) return got;
@@ -36,13 +36,15 @@ export async function eventually(what, check, seconds = 40) {
 }
 
 // Below what systems give to outgoing connections: no client takes a port
-// between here and its use. None is found twice.
-const firstPort = 15_000, lastPort = 32_000;
-let nextPort = firstPort + Math.floor(Math.random() * (lastPort - firstPort));
+// between here and its use. None is found twice, nor by a test file that runs beside
+// this one: each process has a range of its own.
+const ports = 1000;
+const firstPort = 15_000 + ports * (process.pid % 17), lastPort = firstPort + ports;
+let nextPort = firstPort + Math.floor(Math.random() * ports);
 
 export async function freePorts(n) {
-  const ports = [];
-  while (ports.length < n) {
+  const found = [];
+  while (found.length < n) {
     const port = nextPort++;
     if (nextPort === lastPort) nextPort = firstPort;
     const free = await new Promise((done) => {
@@ -50,9 +52,9 @@ export async function freePorts(n) {
       server.once("error", () => done(false));
       server.listen(port, "127.0.0.1", () => server.close(() => done(true)));
     });
-    if (free) ports.push(port);
+    if (free) found.push(port);
   }
-  return ports;
+  return found;
 }
 
 /** A child whose end is waited for; it never outlives the test. */

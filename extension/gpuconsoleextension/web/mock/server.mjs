@@ -121,9 +121,11 @@ export function serve({ scenario = "ready", port = 0, prefix = "", time = Date.n
   let began = time();
   const acknowledged = new Map(); // when, by event
   const requests = [];
+  const arrivals = []; // of the same, milliseconds: what passed by itself, and what `time` was moved by
   const server = createServer((request, response) => {
     const url = new URL(request.url, "http://mock");
     requests.push(url.pathname + url.search);
+    arrivals.push(performance.now() + time());
     if (request.method === "POST" && url.pathname === "/mock/scenario") {
       name = url.searchParams.get("name");
       began = time();
@@ -162,6 +164,7 @@ export function serve({ scenario = "ready", port = 0, prefix = "", time = Date.n
       resolve({
         url: `http://127.0.0.1:${server.address().port}${prefix}/`,
         requests,
+        arrivals,
         set(to) {
           name = to;
           began = time();
