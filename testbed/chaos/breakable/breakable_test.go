@@ -16,14 +16,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	ports, err := delivery.FreePorts(1)
+	ports, err := collector.Free(1)
 	require.NoError(t, err)
 	return ports[0]
 }
