@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/history"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/judge"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/pace"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 // errTaken is that another program took a port between our looking and using it.
@@ -57,7 +57,7 @@ func open(ctx context.Context, o *Options) (w *world, err error) {
 	if w.outputs, err = collectors.OpenOutputs(o.Seed, o.Duration); err != nil {
 		return w, err
 	}
-	ports, err := delivery.FreePorts(fleet.Ports() + collectors.Ports(fleet.Size()))
+	ports, err := collector.Free(fleet.Ports() + collectors.Ports(fleet.Size()))
 	if err != nil {
 		return w, err
 	}

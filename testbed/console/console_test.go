@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -25,6 +24,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpustoreextension"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 type host map[component.ID]component.Component
@@ -45,10 +45,9 @@ func begin(t *testing.T, f extension.Factory, config component.Config, extension
 // free is an address on which nothing listens.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := collector.Free(1)
 	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	return collector.Address(ports[0])
 }
 
 func newStore(t *testing.T, change func(*gpustoreextension.Config)) store.Store {

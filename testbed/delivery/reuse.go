@@ -46,7 +46,3 @@ func ReadAudit(path string) ([]Record, map[string]int, error) {
 
 // SetAside are the files of audit logs that the collector did not continue.
 func SetAside(path string) ([]string, error) { return setAside(path) }
-
-// FreePorts finds n ports on loopback on which nothing listens now, outside of
-// the range from which the system takes the near ends of connections.
-func FreePorts(n int) ([]int, error) { return freePorts(n) }

@@ -77,7 +77,7 @@ func newRun(o Options) (*run, error) {
 		return nil, errors.New("at least one event and one receiver, and no negative number of kills")
 	}
 	r := &run{Options: o, rand: rand.New(rand.NewPCG(o.Seed, 1<<32)), started: time.Now()}
-	ports, err := freePorts(o.Receivers + 4)
+	ports, err := collector.Free(o.Receivers + 4)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 // collectorOf counts the events that reach it and answers with what a function
@@ -123,7 +125,7 @@ func TestSenderWaits(t *testing.T) {
 
 // A collector that is not there got nothing.
 func TestSenderRefused(t *testing.T) {
-	ports, err := freePorts(1)
+	ports, err := collector.Free(1)
 	require.NoError(t, err)
 	s := newSender("http://"+address(ports[0]), 10)
 	require.Error(t, s.post(t.Context(), http.DefaultClient, 0, 10))

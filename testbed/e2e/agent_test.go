@@ -114,6 +114,13 @@ func TestAgentDescribesPods(t *testing.T) {
 		"gpu_allocation": m{"socket": socket, "poll_interval": "1s", "timeout": "1s", "collection_interval": "1s"},
 	}}, "APPS_POD_DEVICES=true")
 
+	// An agent takes telemetry before it knows the pods: it does not wait for the API server.
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(gateway.Resources(), func(r otlp.Resource) bool {
+			return r.Attributes["hw.id"] != "" && r.Attributes["k8s.pod.uid"] != ""
+		})
+	}, patience, 100*time.Millisecond, "the agent knows the pods")
+	gateway.Reset()
 	var held, free []map[string]string
 	up := false
 	require.Eventually(t, func() bool {
@@ -129,7 +136,7 @@ func TestAgentDescribesPods(t *testing.T) {
 			}
 		}
 		return up && len(held) >= 2 && len(free) >= 2
-	}, time.Minute, 100*time.Millisecond)
+	}, patience, 100*time.Millisecond)
 	for _, a := range held {
 		want := map[string]string{
 			"k8s.cluster.name": "test-cluster", "k8s.node.name": "gpu-node-a", "k8s.namespace.name": "inference",
@@ -243,16 +250,16 @@ func TestAgentNamesServices(t *testing.T) {
 	for known := false; !known; {
 		apps.Reset()
 		require.NoError(t, otlp.Post(t.Context(), url, otlp.Metrics, resources...))
-		require.Eventually(t, all, time.Minute, 20*time.Millisecond)
+		require.Eventually(t, all, patience, 20*time.Millisecond)
 		known = !slices.ContainsFunc(apps.Resources(), func(r otlp.Resource) bool {
 			return r.Attributes["service.name"] == "" && r.Attributes["case"] != "no such pod"
 		})
-		require.Less(t, time.Since(began), time.Minute, "the agent knows the pods")
+		require.Less(t, time.Since(began), patience, "the agent knows the pods")
 	}
 	for _, signal := range []otlp.Signal{otlp.Metrics, otlp.Logs, otlp.Traces} {
 		apps.Reset()
 		require.NoError(t, otlp.Post(t.Context(), url, signal, resources...))
-		require.Eventually(t, all, time.Minute, 20*time.Millisecond)
+		require.Eventually(t, all, patience, 20*time.Millisecond)
 		for _, r := range apps.Resources() {
 			a := r.Attributes
 			assert.Equal(t, signal, r.Signal)

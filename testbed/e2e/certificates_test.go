@@ -131,7 +131,7 @@ func TestCertificatesAreReplaced(t *testing.T) {
 			}
 			defer conn.Close()
 			return conn.ConnectionState().PeerCertificates[0].SerialNumber.Cmp(number) == 0
-		}, time.Minute, 100*time.Millisecond, "the gateway shows the new certificate")
+		}, patience, 100*time.Millisecond, "the gateway shows the new certificate")
 		shown, before := time.Now(), -1.0
 		require.Eventually(t, func() bool {
 			switch {
@@ -142,9 +142,9 @@ func TestCertificatesAreReplaced(t *testing.T) {
 				return false
 			}
 			return accepted() > before+100
-		}, time.Minute, 100*time.Millisecond, "telemetry over new connections")
+		}, patience, 100*time.Millisecond, "telemetry over new connections")
 	}
-	require.Eventually(t, func() bool { return accepted() > 100 }, time.Minute, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return accepted() > 100 }, patience, 100*time.Millisecond)
 
 	goesOn(first, first.sign(t, dir))
 	assert.Empty(t, lines(log(t, agent), "a file has changed"))

@@ -239,7 +239,7 @@ func shipped(t *testing.T, name string) (f file) {
 // command runs the collector's command line to its end.
 func command(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary(t, "otelcol-gpu"), args...)
 	cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+t.TempDir())

@@ -75,7 +75,7 @@ func TestCost(t *testing.T) {
 			s = spent{}
 			text, err = ctl(c, "-o", "json", "--by", "service", "--since", "1h")
 			return err == nil && json.Unmarshal([]byte(text), &s) == nil && until(&s)
-		}, 2*time.Minute, time.Second, "%s", &text)
+		}, patience, time.Second, "%s", &text)
 		return s
 	}
 
@@ -108,7 +108,7 @@ func TestCost(t *testing.T) {
 	})
 	now := time.Now()
 	families = eventually(t, c, "cost and price", func(f map[string]*dto.MetricFamily) bool {
-		return f["gpu_usage_cost_total"] != nil && f["gpu_price_per_hour"] != nil
+		return f["gpu_usage_cost_total"] != nil && f["gpu_price_per_hour"] != nil && len(heldSeconds(f)) == 2
 	})
 	for service, seconds := range before {
 		assert.GreaterOrEqual(t, heldSeconds(families)[service], seconds, "%s: no counter falls", service)

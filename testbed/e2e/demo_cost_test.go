@@ -38,7 +38,7 @@ func judgeCost(t *testing.T, console string) {
 		report = demoCost{}
 		return err == nil && json.Unmarshal(body, &report) == nil && len(report.Lines) == 7 && len(report.Budgets) == 3
 	}
-	require.Eventually(t, complete, 2*time.Minute, time.Second, "three tenants and four states, and three budgets: %+v", &report)
+	require.Eventually(t, complete, patience, time.Second, "three tenants and four states, and three budgets: %+v", &report)
 	assert.Equal(t, "USD", report.Currency)
 	var lines []string
 	for _, l := range report.Lines {

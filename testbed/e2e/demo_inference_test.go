@@ -132,7 +132,7 @@ func (d *demoEngines) shown(t *testing.T, service, what string, ok func(*inferen
 		status, body, err := get(t.Context(), d.console+"/api/v1/service?namespace=inference&service="+service)
 		return err == nil && status == http.StatusOK && json.Unmarshal(body, &answer) == nil && answer.Service.Inference != nil &&
 			ok(answer.Service.Inference, answer.Freshness.EvaluatedAt)
-	}, 3*time.Minute, 500*time.Millisecond, what) {
+	}, patience, 500*time.Millisecond, what) {
 		text, _ := json.Marshal(answer.Service.Inference)
 		require.FailNow(t, what, "%s %s", d.far, text)
 	}
@@ -283,7 +283,7 @@ func (d *demoEngines) judge(t *testing.T) {
 			last := d.last(t, c.query)[restarted]
 			return !last.Timestamp.Time().After(since) || last.Value == 0
 		})
-	}, time.Minute, 500*time.Millisecond, "%s counts again", restarted)
+	}, patience, 500*time.Millisecond, "%s counts again", restarted)
 	d.counted(t, restarted, since)
 
 	// What the picker counts is beside it, and not in it.

@@ -70,7 +70,7 @@ func TestDemo(t *testing.T) {
 		"webhook at /ops: gpu.service.partial cleared",
 		"inference/llama is whole again",
 	} {
-		require.Eventually(t, func() bool { return strings.Contains(out.String(), text) }, 2*time.Minute, 200*time.Millisecond,
+		require.Eventually(t, func() bool { return strings.Contains(out.String(), text) }, patience, 200*time.Millisecond,
 			"%q is not among:\n%s", text, out)
 	}
 	engines := enginesOf(t, out.String())
@@ -116,7 +116,7 @@ func TestDemoWithARealExporter(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = out, out
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "inference/llama ") }, 2*time.Minute, 200*time.Millisecond, "%s", out)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "inference/llama ") }, patience, 200*time.Millisecond, "%s", out)
 	assert.NotContains(t, out.String(), "simulated")
 	interrupt(t, cmd, out)
 }

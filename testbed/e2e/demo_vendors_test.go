@@ -35,7 +35,7 @@ func TestDemoOfVendors(t *testing.T) {
 				"webhook at /ops: gpu.service.partial cleared",
 				"inference/llama is whole again",
 			} {
-				require.Eventually(t, func() bool { return strings.Contains(out.String(), text) }, 2*time.Minute, 200*time.Millisecond,
+				require.Eventually(t, func() bool { return strings.Contains(out.String(), text) }, patience, 200*time.Millisecond,
 					"%q is not among:\n%s", text, out)
 			}
 			require.Regexp(t, regexp.MustCompile(`inference/llama +\d+\.\d %`), out.String())

@@ -67,7 +67,7 @@ func TestDoctorOnAnAgent(t *testing.T) {
 		d = doctor(t, env, configs(t, agent.Ports, overlay, config("agent.yaml"))...)
 		return d.code == 0
 	}
-	if !assert.Eventually(t, well, time.Minute, time.Second, "nothing fails") {
+	if !assert.Eventually(t, well, patience, time.Second, "nothing fails") {
 		t.Fatal(d.text)
 	}
 	assert.Len(t, d.of("rbac", "ok"), 4)

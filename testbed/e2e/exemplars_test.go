@@ -105,7 +105,7 @@ func TestApplicationMetrics(t *testing.T) {
 		}
 		return found
 	}
-	require.Eventually(t, func() bool { send(); return exemplars(prometheus) > 0 }, time.Minute, 500*time.Millisecond, "remote write")
+	require.Eventually(t, func() bool { send(); return exemplars(prometheus) > 0 }, patience, 500*time.Millisecond, "remote write")
 	require.Eventually(t, func() bool {
 		send()
 		page := openMetrics(t, exposed)
@@ -116,7 +116,7 @@ func TestApplicationMetrics(t *testing.T) {
 			}
 		}
 		return false
-	}, time.Minute, 500*time.Millisecond, "the page, as OpenMetrics")
+	}, patience, 500*time.Millisecond, "the page, as OpenMetrics")
 	assert.NotContains(t, plain(t, exposed), traceID, "the older format has no exemplars")
 	assert.Zero(t, exemplars(store), "nor has the embedded store")
 
@@ -131,14 +131,15 @@ func TestApplicationMetrics(t *testing.T) {
 				}
 				rate := float64(vector[0].Value)
 				return vector[0].Metric["service_name"] == "cart" && rate > 0.09 && rate < 0.11
-			}, time.Minute, 500*time.Millisecond, expr)
+			}, patience, 500*time.Millisecond, expr)
 		}
 		for _, quantile := range []string{"GPUAppLatencyP95", "GPUAppLatencyP99"} {
 			// Half a second is not too long; that it is seen is the point.
 			expr := strings.NewReplacer(" > 2 ", " > 0 ", " > 5 ", " > 0 ").Replace(alert(t, quantile, "http") + " ")
-			vector, err := instant(t.Context(), server, expr)
-			require.NoError(t, err)
-			assert.Len(t, vector, 1, expr)
+			require.Eventually(t, func() bool {
+				vector, err := instant(t.Context(), server, expr)
+				return err == nil && len(vector) == 1
+			}, patience, 500*time.Millisecond, expr)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func TestNoApplicationReachesAFamilyOfGPUs(t *testing.T) {
 	require.Eventually(t, func() bool {
 		apps, err = collector.Scrape(t.Context(), fmt.Sprintf("http://%s:%d/metrics", collector.Loopback, c.Ports.Apps))
 		return err == nil && apps["honest"] != nil
-	}, time.Minute, 200*time.Millisecond)
+	}, patience, 200*time.Millisecond)
 	for name := range apps {
 		assert.NotRegexp(t, ofOthers, name)
 	}

@@ -58,7 +58,7 @@ func TestApplicationsCannotForgeGPUTelemetry(t *testing.T) {
 			cases = append(cases, r.Attributes["case"])
 		}
 		return slices.Contains(metrics, "http.server.requests") && slices.Contains(cases, "honest")
-	}, time.Minute, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 	assert.ElementsMatch(t, []string{"http.server.requests", "gpus.wanted", "gpu_cache_usage_perc"}, metrics)
 	assert.NotContains(t, cases, "forged")
 	for _, r := range gateway.Resources() {

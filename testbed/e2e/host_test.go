@@ -85,7 +85,7 @@ func TestHostAndKubelet(t *testing.T) {
 	require.NoError(t, err)
 	strange := run("KUBELET_CA_FILE=" + write("other.pem", "CERTIFICATE", other))
 	eventually(t, gateway, "the host", func(f map[string]*dto.MetricFamily) bool { return len(f["system_memory_usage_bytes"].GetMetric()) > 0 })
-	require.Eventually(t, func() bool { return len(lines(log(t, strange), "certificate")) > 0 }, time.Minute, 200*time.Millisecond)
+	require.Eventually(t, func() bool { return len(lines(log(t, strange), "certificate")) > 0 }, patience, 200*time.Millisecond)
 	require.Zero(t, asked.Load())
 	require.NoError(t, strange.Stop())
 
@@ -96,7 +96,8 @@ func TestHostAndKubelet(t *testing.T) {
 		return len(find(f["k8s_node_memory_working_set_bytes"], node...)) == 1 &&
 			len(find(f["k8s_pod_memory_working_set_bytes"], pod...)) == 1 &&
 			len(find(f["container_memory_working_set_bytes"], append(pod[:len(pod):len(pod)], "k8s_container_name", "vllm")...)) == 1 &&
-			len(find(f["k8s_pod_network_io_bytes_total"], pod...)) == 2
+			len(find(f["k8s_pod_network_io_bytes_total"], pod...)) == 2 &&
+			len(find(f["system_cpu_time_seconds_total"], node...)) > 0 && len(find(f["system_memory_limit_bytes"], node...)) > 0
 	})
 	assert.Equal(t, float64(6<<30), collector.Value(find(families["container_memory_working_set_bytes"])[0]))
 	cpu := find(families["system_cpu_time_seconds_total"], node...)

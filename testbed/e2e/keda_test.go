@@ -213,7 +213,7 @@ func TestKEDAAsks(t *testing.T) {
 		t.Helper()
 		var v float64
 		var err error
-		if !assert.Eventually(t, func() bool { v, err = k.ask(t.Context(), store, token); return ok(v, err) }, time.Minute, 200*time.Millisecond, what) {
+		if !assert.Eventually(t, func() bool { v, err = k.ask(t.Context(), store, token); return ok(v, err) }, patience, 200*time.Millisecond, what) {
 			t.Log(v, err)
 		}
 	}

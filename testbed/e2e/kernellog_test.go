@@ -40,9 +40,9 @@ func TestKernelLog(t *testing.T) {
 	require.Eventually(t, func() bool {
 		write("[  100.000200] NVRM: Xid (PCI:" + address + "): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.")
 		return strings.Contains(log(t, c), "reported XID 79")
-	}, 30*time.Second, time.Second)
+	}, patience, time.Second)
 	text := log(t, c)
 	assert.Contains(t, text, devices[1].UUID+") reported XID 79")
 	assert.NotContains(t, text, "reported XID 48")
-	assert.Eventually(t, func() bool { return strings.Contains(log(t, c), devices[1].UUID+") is failed (xid_restart)") }, 10*time.Second, 100*time.Millisecond)
+	assert.Eventually(t, func() bool { return strings.Contains(log(t, c), devices[1].UUID+") is failed (xid_restart)") }, patience, 100*time.Millisecond)
 }

@@ -65,7 +65,15 @@ func ncclIsThere(t *testing.T, c *collector.Collector, labels ...string) {
 	t.Helper()
 	families := eventually(t, c, "a window of both ranks", func(f map[string]*dto.MetricFamily) bool {
 		_, ok := one(f, "nccl_rank_late_ratio", append([]string{"nccl_rank", "1", "nccl_communicator", "DP"}, labels...)...)
-		return ok
+		_, waits := one(f, "nccl_communicator_wait_ratio", labels...)
+		for _, rank := range []string{"0", "1"} {
+			of := append([]string{"nccl_rank", rank, "nccl_operation", "AllReduce"}, labels...)
+			duration, timed := one(f, "nccl_operation_duration_seconds", of...)
+			bytes, counted := one(f, "nccl_operation_bytes_total", of...)
+			// A page may be read between the two of an interval.
+			ok = ok && timed && counted && float64(duration.Histogram.GetSampleCount())*(1<<20) == collector.Value(bytes)
+		}
+		return ok && waits
 	})
 	wait, ok := one(families, "nccl_communicator_wait_ratio", labels...)
 	require.True(t, ok)
@@ -81,7 +89,7 @@ func ncclIsThere(t *testing.T, c *collector.Collector, labels ...string) {
 	}
 	require.Eventually(t, func() bool {
 		return len(lines(log(t, c), "of its time in them")) > 0 || strings.Contains(log(t, c), "waits for rank 1 on ")
-	}, 30*time.Second, 200*time.Millisecond)
+	}, patience, 200*time.Millisecond)
 	assert.NotContains(t, log(t, c), "waits for rank 0")
 	assert.Empty(t, lines(log(t, c), "\terror\t"))
 }

@@ -79,13 +79,13 @@ func TestGatewayTakesAnOlderAgent(t *testing.T) {
 		}
 	}
 
-	resp, err := http.Get(fmt.Sprintf("http://%s:%d/api/v1/events", collector.Loopback, c.Ports.Console))
-	require.NoError(t, err)
-	defer func() { _ = resp.Body.Close() }()
 	var answer struct {
 		Events []map[string]any `json:"events"`
 	}
-	require.NoError(t, json.NewDecoder(resp.Body).Decode(&answer))
+	require.Eventually(t, func() bool {
+		_, body, err := get(t.Context(), fmt.Sprintf("http://%s:%d/api/v1/events", collector.Loopback, c.Ports.Console))
+		return err == nil && json.Unmarshal(body, &answer) == nil && len(answer.Events) > 0
+	}, patience, 100*time.Millisecond, "the agent's event")
 	require.Len(t, answer.Events, 1, "none of its own, of which the agent sent nothing")
 	assert.Contains(t, fmt.Sprint(answer.Events[0]), "gpu.xid")
 	assert.Empty(t, lines(log(t, c), "\terror\t"))

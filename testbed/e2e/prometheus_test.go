@@ -80,7 +80,7 @@ func startPrometheus(t *testing.T, config string, flags ...string) string {
 	require.Eventually(t, func() bool {
 		status, _, err := get(t.Context(), server+"/-/ready")
 		return err == nil && status == http.StatusOK
-	}, time.Minute, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 	return server
 }
 

@@ -217,7 +217,7 @@ func (r *readBack) settled(t *testing.T, what string) (at time.Time) {
 		}
 		return seen == ""
 	}
-	deadline := time.Now().Add(40 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
 			require.Fail(t, what, seen)
@@ -227,7 +227,7 @@ func (r *readBack) settled(t *testing.T, what string) (at time.Time) {
 	later := float64(time.Now().Add(3 * time.Second).Unix())
 	for _, h := range r.outputs() {
 		require.Eventually(t, func() bool { return h.sum(t, "max(timestamp(gpu_service_pods))", time.Now()) >= later },
-			20*time.Second, 200*time.Millisecond, "%s: no more evaluations in %s", what, h.name)
+			patience, 200*time.Millisecond, "%s: no more evaluations in %s", what, h.name)
 	}
 	return time.Now()
 }

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,7 +90,9 @@ func TestSchedulerShares(t *testing.T) {
 		}
 		slices.Sort(got)
 		f = families
-		return slices.Equal(want, got) && len(find(families["gpu_service_utilization_ratio"], "k8s_namespace_name", "ml")) == 4
+		return slices.Equal(want, got) && len(find(families["gpu_service_utilization_ratio"], "k8s_namespace_name", "ml")) == 4 &&
+			len(find(families["hw_gpu_memory_usage_bytes"])) == 2 && len(find(families["gpu_node_info"], "k8s_node_name", node)) == 1 &&
+			len(find(families["hw_gpu_utilization_ratio"], "hw_gpu_task", "general", "hw_parent", "")) == 2
 	})
 
 	physical, utilization := 0., 0.
@@ -132,7 +135,12 @@ func TestSchedulerShares(t *testing.T) {
 		if unknown < 0 && states["held"] > 0 {
 			unknown = states["unknown"]
 		}
-		return states["held"] > 3
+		// A page may be read while the next values arrive: then they are not of one time.
+		whole := len(held) == 4 && math.Abs(states["held"]-states["free"]) < 0.01
+		for _, seconds := range held {
+			whole = whole && math.Abs(states["held"]/4-seconds) < 0.01
+		}
+		return states["held"] > 3 && whole
 	})
 	assert.InDelta(t, states["held"], states["free"], 0.01)
 	assert.InDelta(t, unknown, states["unknown"], 0)

@@ -30,7 +30,7 @@ func TestHealthCheckDoesNotWait(t *testing.T) {
 			defer conn.Close()
 			_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n")
 			require.NoError(t, err)
-			require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
+			require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
 			_, err = io.ReadAll(conn)
 			assert.NoError(t, err, "the connection is not ended")
 		})

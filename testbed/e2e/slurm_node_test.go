@@ -35,9 +35,10 @@ func TestSlurmNodeWithAJobMap(t *testing.T) {
 	file := filepath.Join(jobs, "4711.json")
 	require.NoError(t, os.WriteFile(file+".new", []byte(`{"v":1,"job":4711,"uid":1001,"user":"ada","account":"physics","partition":"gpu","cluster":"hpc","gpus":"0","visible":"GPU-11111111-1111-1111-1111-111111111111"}`), 0o644))
 	require.NoError(t, os.Rename(file+".new", file))
-	families := eventually(t, c, "its job", func(f map[string]*dto.MetricFamily) bool { return of(f, "4711") > 0 && of(f, "") == 0 })
+	families := eventually(t, c, "its job", func(f map[string]*dto.MetricFamily) bool {
+		return of(f, "4711") > 0 && of(f, "") == 0 && len(find(f["slurm_job_info"], "slurm_job_id", "4711")) > 0
+	})
 	assert.NotEmpty(t, find(families["hw_gpu_utilization_ratio"], "slurm_job_id", "4711", "slurm_job_user", "ada", "slurm_cluster_name", "hpc", "service_namespace", "physics", "service_name", "ada/gpu"))
-	assert.NotEmpty(t, find(families["slurm_job_info"], "slurm_job_id", "4711"))
 
 	require.NoError(t, os.Remove(file))
 	eventually(t, c, "no job any more", func(f map[string]*dto.MetricFamily) bool { return of(f, "4711") == 0 && of(f, "") > 0 })

@@ -76,7 +76,7 @@ func TestSlurmNodesWithoutKubernetes(t *testing.T) {
 	assert.Equal(t, http.StatusOK, local("localhost"))
 
 	stranger := node("not-the-token")
-	require.Eventually(t, func() bool { return len(lines(log(t, stranger), "Unauthenticated")) > 0 }, time.Minute, 100*time.Millisecond,
+	require.Eventually(t, func() bool { return len(lines(log(t, stranger), "Unauthenticated")) > 0 }, patience, 100*time.Millisecond,
 		"without the token nothing is taken")
 	families, err := central.Metrics(t.Context())
 	require.NoError(t, err)

@@ -49,7 +49,7 @@ func spansNameGPUs(t *testing.T, c *collector.Collector, apps *otlp.Sink, socket
 			map[string]string{"k8s.namespace.name": llama.Namespace, "k8s.pod.name": llama.Name, "gpu.device.ids": forged},
 			map[string]string{"k8s.namespace.name": "apps", "k8s.pod.name": llama.Name, "gpu.device.ids": forged, "hw.model": forged},
 		))
-		require.Eventually(t, func() bool { return len(apps.Resources()) == 2 }, time.Minute, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return len(apps.Resources()) == 2 }, patience, 20*time.Millisecond)
 		for _, r := range apps.Resources() {
 			assert.Equal(t, forged, r.Attributes["app.gpu.device.ids"])
 			if r.Attributes["k8s.namespace.name"] == llama.Namespace {
@@ -80,7 +80,7 @@ func spansNameGPUs(t *testing.T, c *collector.Collector, apps *otlp.Sink, socket
 			}
 			require.Equal(t, text(was), named)
 			return false
-		}, time.Minute, 200*time.Millisecond, "%v", want)
+		}, patience, 200*time.Millisecond, "%v", want)
 		return a
 	}
 	a := become(nil, before)

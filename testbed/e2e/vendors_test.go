@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -86,15 +87,15 @@ func (v *vendorNode) check(t *testing.T, c *collector.Collector) {
 	t.Helper()
 	truth := v.fleet.TruthAt(time.Now()).Nodes[0]
 	require.NotEmpty(t, truth.Devices)
-	missing := "gpu.exporter.up"
+	missing := "a page"
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log("missing: " + missing)
 		}
 	})
 	f := eventually(t, c, "devices and owners", func(f map[string]*dto.MetricFamily) bool {
-		// A gateway's own dcgm receiver may have found by then that it has no exporter.
-		if !slices.ContainsFunc(find(f["gpu_exporter_up"]), func(up *dto.Metric) bool { return collector.Value(up) == 1 }) {
+		if up := find(f["gpu_exporter_up"]); len(up) != 1 || collector.Value(up[0]) != 1 {
+			missing = fmt.Sprint("gpu.exporter.up of one exporter: ", up)
 			return false
 		}
 		for _, d := range truth.Devices {
@@ -111,6 +112,15 @@ func (v *vendorNode) check(t *testing.T, c *collector.Collector) {
 				if missing = family + " " + strings.Join(labels, " "); len(find(f[family], labels...)) != 1 {
 					return false
 				}
+			}
+		}
+		missing = "the limits of all devices, and the partitions with their boards"
+		for _, d := range truth.Devices {
+			if limit, has := d.Get("hw.gpu.memory.limit", ""); has && limit.State == vendors.Known && len(find(f["hw_gpu_memory_limit_bytes"], "hw_id", d.ID)) == 0 {
+				return false
+			}
+			if d.Parent != "" && len(find(f["hw_gpu_memory_usage_bytes"], "hw_id", d.ID, "hw_parent", d.Parent)) == 0 {
+				return false
 			}
 		}
 		return true
@@ -212,7 +222,6 @@ func TestVendorsOnANode(t *testing.T) {
 		})
 		assert.Empty(t, found, "a receiver without exporter is silent")
 	}
-	f, err := gateway.Metrics(t.Context())
-	require.NoError(t, err)
+	f := eventually(t, gateway, "exporters", func(f map[string]*dto.MetricFamily) bool { return len(find(f["gpu_exporter_up"])) > 0 })
 	assert.Len(t, find(f["gpu_exporter_up"]), 1, "exporters that are not there are not down")
 }

@@ -93,7 +93,7 @@ func TestBinary(t *testing.T) {
 			want, have = expectedOf(fleet, silent), shown(ports.Console)
 			well := func(line string) bool { return strings.HasSuffix(line, verdict("ok", nil, "none")) }
 			return slices.Equal(want, have) && len(slices.DeleteFunc(slices.Clone(want), well)) == unwell
-		}, time.Minute, 250*time.Millisecond, "%s", what)
+		}, 3*time.Minute, 250*time.Millisecond, "%s", what)
 		require.Equal(t, want, have, what)
 	}
 	c := run("first")
@@ -104,7 +104,7 @@ func TestBinary(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stored, err := storedstate.Has(t, filepath.Join(dir, "state", "connector_gpu_events_*"), watched)
 		return err == nil && stored
-	}, 30*time.Second, 100*time.Millisecond, "every board is stored")
+	}, 3*time.Minute, 100*time.Millisecond, "every board is stored")
 	ids := make([]string, len(harm))
 	for i, f := range harm {
 		status, err := fleet.StartFault(f)

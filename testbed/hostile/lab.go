@@ -267,7 +267,7 @@ func (p *process) logged() (int64, error) {
 
 // until asks every 100 ms until ok is true, and fails after a while.
 func until(ctx context.Context, what string, ok func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

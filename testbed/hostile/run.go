@@ -37,7 +37,7 @@ type attack struct {
 
 // attackLimit bounds one attack, maxLines what is printed about one.
 const (
-	attackLimit = time.Minute
+	attackLimit = 4 * time.Minute
 	maxLines    = 5
 )
 

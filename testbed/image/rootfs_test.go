@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	ports "github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 const imageUser = 65532
@@ -82,7 +83,7 @@ func TestRunsWithNothingElse(t *testing.T) {
 		}
 		return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 	}
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(3 * time.Minute)
 	for !healthy() {
 		select {
 		case err := <-exited:
@@ -99,7 +100,7 @@ func TestRunsWithNothingElse(t *testing.T) {
 	select {
 	case err := <-exited:
 		require.NoError(t, err, log.String())
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		_ = command.Process.Kill()
 		<-exited
 		require.FailNow(t, "it does not end", log.String())
@@ -112,8 +113,7 @@ func TestRunsWithNothingElse(t *testing.T) {
 // free is an unused port of loopback.
 func free(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	found, err := ports.Free(1)
 	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return found[0]
 }

@@ -76,7 +76,7 @@ func (l *Lab) StartHelper() *Helper {
 		_ = h.stdin.Close()
 		select {
 		case <-h.exited:
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			l.t.Errorf("the helper did not end with its input; it wrote %q", h.Text())
 			_ = h.cmd.Process.Kill()
 			<-h.exited

@@ -101,7 +101,7 @@ func startPrometheus(t testing.TB) *prometheus {
 	require.Eventually(t, func() bool {
 		status, _, err := ask(t.Context(), http.MethodGet, p.url+"/-/ready", nil, nil)
 		return err == nil && status == http.StatusOK
-	}, 30*time.Second, 50*time.Millisecond)
+	}, 2*time.Minute, 50*time.Millisecond)
 	return p
 }
 

@@ -51,7 +51,7 @@ func (o *Outputs) Close() {
 
 // webhooks starts n receivers of so many events, each of which misbehaves in its own way.
 func webhooks(seed uint64, n, events int) ([]*delivery.Receiver, error) {
-	ports, err := delivery.FreePorts(n)
+	ports, err := collector.Free(n)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/chaos/history"
-	"github.com/otelcol-gpu/otelcol-gpu/testbed/delivery"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/kubeapi"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
@@ -24,7 +23,7 @@ func newNode(t *testing.T, config gpusim.Node) *Node {
 	t.Helper()
 	gpus, err := gpusim.New(gpusim.Config{Nodes: []gpusim.Node{config}}, time.Now)
 	require.NoError(t, err)
-	ports, err := delivery.FreePorts(1)
+	ports, err := collector.Free(1)
 	require.NoError(t, err)
 	api, err := kubeapi.Serve(kubeapi.New(""), collector.Address(ports[0]))
 	require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/fakes/webhook"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim"
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/pagetest"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/internal/collector"
 )
 
 func TestChangesThroughTheControlPort(t *testing.T) {
@@ -38,10 +38,9 @@ func TestChangesThroughTheControlPort(t *testing.T) {
 // Another exporter of the same node: instead of the first, or beside it.
 func TestExportersElsewhere(t *testing.T) {
 	b := newBench(t, gpusim.Demo(gpusim.DemoTimes()))
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := collector.Free(1)
 	require.NoError(t, err)
-	port := free.Addr().(*net.TCPAddr).Port
-	require.NoError(t, free.Close())
+	port := free[0]
 	before := b.server.URL("gpu-node-b")
 	elsewhere := fmt.Sprintf("http://127.0.0.1:%d/metrics", port)
 	read := func(url string) string {

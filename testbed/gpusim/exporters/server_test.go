@@ -154,7 +154,7 @@ func TestScriptedExporterDown(t *testing.T) {
 func TestSlowExporter(t *testing.T) {
 	b := newBench(t, gpusim.Demo(gpusim.DemoTimes()))
 	id := b.start(`{"node":"gpu-node-a","kind":"exporter_slow","delay":"1h"}`)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // in which it arrives
 	defer cancel()
 	_, _, err := b.get(ctx, "gpu-node-a")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -165,7 +165,7 @@ func TestSlowExporter(t *testing.T) {
 	b.end(id)
 	b.start(`{"node":"gpu-node-a","kind":"exporter_slow","delay":"1h","every":2}`)
 	b.mustGet("gpu-node-a")
-	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), time.Second) // in which it arrives
 	defer cancel()
 	_, _, err = b.get(ctx, "gpu-node-a")
 	require.ErrorIs(t, err, context.DeadlineExceeded, "every second one")

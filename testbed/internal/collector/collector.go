@@ -26,7 +26,7 @@ import (
 )
 
 // stopTimeout is how long a collector may take to finish what is in flight.
-const stopTimeout = 15 * time.Second
+const stopTimeout = 30 * time.Second
 
 // Options are what to run.
 type Options struct {
@@ -87,9 +87,9 @@ func (c *Collector) PID() int { return c.cmd.Process.Pid }
 func (c *Collector) Exited() <-chan struct{} { return c.exited }
 
 // WaitReady returns when the collector's health check answers, and with an error
-// when the process ends or a minute has passed.
+// when the process ends or three minutes have passed.
 func (c *Collector) WaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -176,7 +176,7 @@ func (c *Collector) OwnMetrics(ctx context.Context) (map[string]*dto.MetricFamil
 
 // Scrape reads a Prometheus text page.
 func Scrape(ctx context.Context, url string) (map[string]*dto.MetricFamily, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	resp, err := get(ctx, url)
 	if err != nil {

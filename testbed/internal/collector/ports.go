@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 )
@@ -46,33 +47,69 @@ func FreePorts() (Ports, error) {
 // above what usually is in use.
 const firstPort, lastPort = 15_000, 32_000
 
-var (
-	portsMu  sync.Mutex
-	nextPort = firstPort + rand.IntN(lastPort-firstPort) // so that two processes look elsewhere
-)
+// A process takes ports from blocks of its own, so that no port of its is taken by a suite
+// beside it before somebody listens there, or between two lives of a program. A block is
+// its own while it listens on the block's first port, which is until it ends.
+const blockPorts = 100
 
-// Free finds n ports of loopback that nothing listens on now. A process gets
-// none twice before all have had their turn: a caller may take time until
-// it listens.
+var own struct {
+	sync.Mutex
+	blocks      []net.Listener
+	fresh, used []int // ports that had no turn yet, and those that had
+}
+
+// Free finds n ports of loopback that nothing listens on now, and that no other process
+// gets from here while this one runs. A process gets none twice before all of its own have
+// had their turn: a caller may take time until it listens.
 func Free(n int) ([]int, error) {
-	portsMu.Lock()
-	defer portsMu.Unlock()
-	ports := make([]int, 0, n)
-	for range lastPort - firstPort {
-		port := nextPort
-		if nextPort++; nextPort == lastPort {
-			nextPort = firstPort
+	own.Lock()
+	defer own.Unlock()
+	found := make([]int, 0, n)
+	defer func() { own.used = append(own.used, found...) }()
+	again := false
+	for len(found) < n {
+		if len(own.fresh) == 0 && !anotherBlock() {
+			if again {
+				return nil, fmt.Errorf("no %d free ports between %d and %d", n, firstPort, lastPort)
+			}
+			again, own.fresh, own.used = true, own.used, nil
+			continue
 		}
+		port := own.fresh[0]
+		own.fresh = own.fresh[1:]
 		l, err := net.Listen("tcp", Address(port))
 		if err != nil {
+			own.used = append(own.used, port)
 			continue
 		}
 		_ = l.Close()
-		if ports = append(ports, port); len(ports) == n {
-			return ports, nil
+		found = append(found, port)
+	}
+	return found, nil
+}
+
+// anotherBlock makes a block this process's own, false where there is none.
+func anotherBlock() bool {
+	highest := lastPort
+	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		var outgoing int
+		if _, err := fmt.Sscan(string(text), &outgoing); err == nil && outgoing > firstPort+10*blockPorts {
+			highest = min(highest, outgoing)
 		}
 	}
-	return nil, fmt.Errorf("no %d free ports between %d and %d", n, firstPort, lastPort)
+	for _, n := range rand.Perm((highest - firstPort) / blockPorts) {
+		first := firstPort + n*blockPorts
+		l, err := net.Listen("tcp", Address(first))
+		if err != nil {
+			continue
+		}
+		own.blocks = append(own.blocks, l)
+		for port := first + 1; port < first+blockPorts; port++ {
+			own.fresh = append(own.fresh, port)
+		}
+		return true
+	}
+	return false
 }
 
 // Use is one port and what wants it.

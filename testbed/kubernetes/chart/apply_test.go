@@ -29,7 +29,7 @@ import (
 )
 
 // patience bounds every wait.
-const patience = 2 * time.Minute
+const patience = 3 * time.Minute
 
 // api applies objects of any kind.
 type api struct {

@@ -133,7 +133,7 @@ func TestCluster(t *testing.T) {
 	})
 
 	t.Run("a drained node has no pods and gets none", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		_, err := client.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "slow", Annotations: map[string]string{AnnotationStopAfter: "1s"}},
@@ -190,7 +190,7 @@ func TestStartErrors(t *testing.T) {
 // eventually fails the test if it is not so after a minute.
 func eventually(t *testing.T, c *Cluster, what string, done func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	require.NoError(t, c.Wait(ctx, what, done))
 }

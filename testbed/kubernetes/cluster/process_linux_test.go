@@ -46,7 +46,7 @@ func TestProgramsEndWithTheirParent(t *testing.T) {
 
 	require.NoError(t, parent.Process.Kill())
 	_ = parent.Wait()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	require.NoError(t, (&Cluster{programs: &programs{}}).Wait(ctx, "the program's end", func(context.Context) error {
 		if syscall.Kill(pid, 0) == nil && !zombie(pid) {

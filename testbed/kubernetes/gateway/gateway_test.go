@@ -75,14 +75,17 @@ func TestGateway(t *testing.T) {
 		// A killed collector raises again what it raised after the last write.
 		w.stored(`"event":"gpu\.service\.partial"[^}]*"service":"chat"`)
 		// Prometheus has it too, under the service's name.
-		families, err := w.gateway.Metrics(t.Context())
-		require.NoError(t, err)
-		require.Contains(t, families, "gpu_service_partial")
-		partial := map[string]float64{}
-		for _, m := range families["gpu_service_partial"].GetMetric() {
-			partial[collector.Label(m, "service_name")] = collector.Value(m)
-		}
-		assert.Equal(t, 1., partial["chat"], "%v", partial)
+		w.eventually("the page has it", func(ctx context.Context) error {
+			families, err := w.gateway.Metrics(ctx)
+			partial := map[string]float64{}
+			for _, m := range families["gpu_service_partial"].GetMetric() {
+				partial[collector.Label(m, "service_name")] = collector.Value(m)
+			}
+			if err != nil || partial["chat"] != 1 {
+				return fmt.Errorf("%v, %w", partial, err)
+			}
+			return nil
+		})
 	})
 	t.Run("killed while a service is partial", func(t *testing.T) {
 		w.t = t

@@ -41,7 +41,7 @@ const (
 	evaluation = time.Second
 	staleness  = 6 * time.Second // also the start gate
 	warmup     = 3 * time.Second
-	patience   = time.Minute // bounds every wait
+	patience   = 3 * time.Minute // bounds every wait
 )
 
 type m = map[string]any

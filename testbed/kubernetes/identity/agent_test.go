@@ -95,12 +95,12 @@ func serve(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// eventually fails the test if it is not so after a minute and a half: a CronJob
-// may take one.
+// eventually fails the test if it is not so after three minutes: a CronJob may take
+// one.
 func eventually(t *testing.T, what string, done func(context.Context) error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); {
 		if err = done(t.Context()); err == nil {
 			return
 		}

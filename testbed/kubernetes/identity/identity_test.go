@@ -211,7 +211,7 @@ func (a *agent) agree(t *testing.T, pods []corev1.Pod) {
 		resources = append(resources, map[string]string{"k8s.namespace.name": pods[i].Namespace, "k8s.pod.name": pods[i].Name})
 	}
 	var differ error
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(3 * time.Minute)
 	for ok := false; !ok && time.Now().Before(deadline); time.Sleep(pause) {
 		a.gpu.Reset()
 		a.apps.Reset()

@@ -31,7 +31,7 @@ import (
 const (
 	root     = "../../.." // of the repository
 	nodeName = "gpu-node"
-	patience = 90 * time.Second // bounds every wait
+	patience = 3 * time.Minute // bounds every wait
 )
 
 type m = map[string]any

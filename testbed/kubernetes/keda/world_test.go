@@ -34,7 +34,7 @@ const (
 	clusterName = "real"
 	nodeName    = "gpu-node"
 	token       = "only-for-keda"
-	patience    = 2 * time.Minute // bounds every wait
+	patience    = 3 * time.Minute // bounds every wait
 )
 
 type m = map[string]any

@@ -58,7 +58,7 @@ func (w world) in(t *testing.T) *world { return &world{w.Cluster, t} }
 
 func (w *world) eventually(what string, done func(context.Context) error) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Minute)
 	defer cancel()
 	require.NoError(w.t, w.Wait(ctx, what, done))
 }

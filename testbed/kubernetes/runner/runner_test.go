@@ -101,7 +101,7 @@ func TestRunner(t *testing.T) {
 	create(t, c)
 	eventually := func(what string, done func(context.Context) error) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		require.NoError(t, c.Wait(ctx, what, done))
 	}

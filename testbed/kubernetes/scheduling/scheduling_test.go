@@ -5,6 +5,7 @@ package scheduling
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -63,9 +64,16 @@ func TestEveryFigure(t *testing.T) {
 		}
 		return nil
 	})
-	page, err := w.gateway.Metrics(ctx)
-	require.NoError(t, err)
-	assert.NotEmpty(t, page["gpu_scheduling_schedule_duration_seconds"].GetMetric(), "pods were scheduled while the gateway ran")
-	assert.NotEmpty(t, page["gpu_scheduling_start_duration_seconds"].GetMetric())
-	assert.NotEmpty(t, page["scheduler_schedule_attempts_total"].GetMetric())
+	w.eventually("pods were scheduled while the gateway ran", func(ctx context.Context) error {
+		page, err := w.gateway.Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		for _, family := range []string{"gpu_scheduling_schedule_duration_seconds", "gpu_scheduling_start_duration_seconds", "scheduler_schedule_attempts_total"} {
+			if len(page[family].GetMetric()) == 0 {
+				return errors.New("no " + family)
+			}
+		}
+		return nil
+	})
 }

@@ -25,7 +25,7 @@ import (
 const (
 	root        = "../../.." // of the repository
 	clusterName = "real"
-	patience    = time.Minute // bounds every wait
+	patience    = 3 * time.Minute // bounds every wait
 )
 
 type m = map[string]any

@@ -32,7 +32,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/nvml/nvmlrun"
 )
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // kept are what a receiver has emitted.
 type kept struct {

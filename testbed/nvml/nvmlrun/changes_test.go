@@ -37,7 +37,7 @@ func helperGone(t *testing.T, lab *nvmllab.Lab) {
 	calls := lab.Calls()
 	pid, err := strconv.Atoi(calls[len(calls)-1].PID)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }, 5*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }, patience, 20*time.Millisecond)
 	calls = lab.Calls()
 	assert.Equal(t, "nvmlShutdown", calls[len(calls)-1].Name)
 }

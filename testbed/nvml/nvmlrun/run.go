@@ -28,7 +28,7 @@ import (
 )
 
 // patience is how long Await waits.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // Run is a receiver that runs.
 type Run struct {
