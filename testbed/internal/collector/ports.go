@@ -48,7 +48,7 @@ func FreePorts() (Ports, error) {
 const firstPort, lastPort = 15_000, 32_000
 
 // A process takes ports from blocks of its own, so that no port of its is taken by a suite
-// beside it before somebody listens there, or between two lives of a program. A block is
+// beside it before its program listens there, or between two lives of that program. A block is
 // its own while it listens on the block's first port, which is until it ends.
 const blockPorts = 100
 
