@@ -61,7 +61,11 @@ func save(path string, results map[string]frame.Result) error {
 		if i > 0 {
 			b.WriteString(",")
 		}
-		fmt.Fprintf(&b, "\n%q: {\n \"machine\": %s,\n \"command\": %s,\n \"columns\": %s,\n \"rows\": [", name, line(r.Machine), line(r.Command), line(r.Columns))
+		fmt.Fprintf(&b, "\n%q: {\n \"machine\": %s,\n \"command\": %s,\n", name, line(r.Machine), line(r.Command))
+		if len(r.Sources) > 0 {
+			fmt.Fprintf(&b, " \"sources\": %s,\n", line(r.Sources))
+		}
+		fmt.Fprintf(&b, " \"columns\": %s,\n \"rows\": [", line(r.Columns))
 		for i, row := range r.Rows {
 			if i > 0 {
 				b.WriteString(",")
