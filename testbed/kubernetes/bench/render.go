@@ -106,7 +106,11 @@ func medians(results map[string]frame.Result) map[string]frame.Result {
 
 // Write writes the page and the figures of the guides.
 func write(root string, results map[string]frame.Result) error {
-	text, err := page(results)
+	changes, err := changes(root, results)
+	if err != nil {
+		return err
+	}
+	text, err := page(results, changes)
 	if err != nil {
 		return err
 	}
