@@ -114,12 +114,16 @@ func run(ctx context.Context, w *frame.World, only string, window time.Duration,
 		if err != nil {
 			return err
 		}
+		sources, err := frame.NewTree(w.Root).Hashes(e.Sources)
+		if err != nil {
+			return err
+		}
 		w.Window = e.WindowOf(window)
 		got, err := e.Run(ctx, w)
 		if err != nil {
 			return err
 		}
-		got.Machine = machine
+		got.Machine, got.Sources = machine, sources
 		got.Command = fmt.Sprintf("make bench BENCH='-only %s -turns %d -window %v -warmup %v'", e.Name, e.TurnsOf(w), w.Window, w.Warmup)
 		// Another run may have written meanwhile.
 		results, err := open(path)

@@ -61,7 +61,11 @@ func save(path string, results map[string]frame.Result) error {
 		if i > 0 {
 			b.WriteString(",")
 		}
-		fmt.Fprintf(&b, "\n%q: {\n \"machine\": %s,\n \"command\": %s,\n \"columns\": %s,\n \"rows\": [", name, line(r.Machine), line(r.Command), line(r.Columns))
+		fmt.Fprintf(&b, "\n%q: {\n \"machine\": %s,\n \"command\": %s,\n", name, line(r.Machine), line(r.Command))
+		if len(r.Sources) > 0 {
+			fmt.Fprintf(&b, " \"sources\": %s,\n", line(r.Sources))
+		}
+		fmt.Fprintf(&b, " \"columns\": %s,\n \"rows\": [", line(r.Columns))
 		for i, row := range r.Rows {
 			if i > 0 {
 				b.WriteString(",")
@@ -102,7 +106,11 @@ func medians(results map[string]frame.Result) map[string]frame.Result {
 
 // Write writes the page and the figures of the guides.
 func write(root string, results map[string]frame.Result) error {
-	text, err := page(results)
+	changes, err := changes(root, results)
+	if err != nil {
+		return err
+	}
+	text, err := page(results, changes)
 	if err != nil {
 		return err
 	}

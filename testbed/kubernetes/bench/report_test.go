@@ -95,7 +95,7 @@ func TestRunAndRender(t *testing.T) {
 
 	short["made"] = "In short."
 	t.Cleanup(func() { delete(short, "made") })
-	report, err := page(medians(read))
+	report, err := page(medians(read), nil)
 	require.NoError(t, err)
 	text = string(report)
 	for _, line := range []string{
@@ -118,8 +118,10 @@ func TestPageIsShort(t *testing.T) {
 	for _, e := range entries {
 		assert.NotEmpty(t, short[e.Name], e.Name)
 	}
-	_, results := committed(t)
-	text, err := page(results)
+	root, results := committed(t)
+	changes, err := changes(root, results)
+	require.NoError(t, err)
+	text, err := page(results, changes)
 	require.NoError(t, err)
 	assert.LessOrEqual(t, strings.Count(string(text), "\n"), 280)
 }
@@ -217,7 +219,7 @@ func TestFailedGoal(t *testing.T) {
 	entries = []*frame.Entry{&e}
 	goals = []goal{{what: "cheap", unit: "us", place: place{"made", "ours", "cpu"}, limit: 3, cause: "Never told."}}
 	failed := map[string]frame.Result{"made": {Rows: []frame.RowResult{{Name: "ours", Figures: map[string][]*float64{"cpu": {nil}}, Failed: []string{"it ended"}}}}}
-	report, err := page(failed)
+	report, err := page(failed, nil)
 	require.NoError(t, err)
 	assert.Contains(t, string(report), "| [cheap](#made-up) | at most 3 us | failed | **missed**: it could not be measured, as its section shows |")
 	text, err := fill("<!-- bench: made; ours; cpu -->3<!-- /bench -->", failed)

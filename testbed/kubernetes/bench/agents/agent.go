@@ -34,8 +34,9 @@ const keeps = "standalone.yaml"
 func At(interval, window time.Duration) frame.Entry {
 	return frame.Entry{
 		Window: window, Together: true, Turns: 2,
-		Name:  "agent-" + interval.String(),
-		Title: fmt.Sprintf("Agent on one node, every %v", interval),
+		Name:    "agent-" + interval.String(),
+		Sources: append([]string{"config/agent.yaml"}, frame.Standalone...),
+		Title:   fmt.Sprintf("Agent on one node, every %v", interval),
 		Text: "One node of 8 GPUs, each held by a pod, with every field on the exporter's page, in a real Kubernetes control plane. The agent is `config/agent.yaml` with `GOGC=50`, as in the DaemonSet: " +
 			"kubelet, gpu_pod, k8s_attributes and device events included. It and `config/standalone.yaml` have `footprint`, which gives memory back 30 s after the start and then every five minutes; " +
 			"what is used again comes back meanwhile. Stock Collector and Prometheus have neither that nor `GOGC`: beside them the row without both is the like. The stock Collector is the same binary with prometheusreceiver alone. All of them run at the same time. Everybody sends to a server that throws it away; " +

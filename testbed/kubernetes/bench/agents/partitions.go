@@ -25,8 +25,9 @@ const (
 )
 
 var PartitionsEntry = frame.Entry{
-	Name:  "partitions",
-	Title: "A node of 64 partitions",
+	Name:    "partitions",
+	Title:   "A node of 64 partitions",
+	Sources: []string{"receiver/amdgpureceiver", "receiver/dcgmreceiver", "extension/footprintextension"},
 	Text: fmt.Sprintf("The page of AMD's exporter on a simulated node of 8 MI300X in mode CPX, 64 partitions, with %d families of its profiler, which have no name of their own, scraped every %v by a Collector with one receiver that hands what it reads to a debug exporter that writes nothing. "+
 		"A sample is one of the page. The stock Collector is the same binary with prometheusreceiver alone, which maps nothing; the dcgm receiver reads pages of 8 GPUs with about as many samples together. "+
 		"The rows run at the same time; those of our receivers have `footprint` and `GOGC=50`, as the agent.", profilerFamilies, scrapeEvery),

@@ -21,8 +21,9 @@ import (
 const scrapeEvery = 15 * time.Second
 
 var ScrapeEntry = frame.Entry{
-	Name:  "scrape",
-	Title: "Scraping many exporters from one place",
+	Name:    "scrape",
+	Title:   "Scraping many exporters from one place",
+	Sources: []string{"receiver/dcgmreceiver"},
 	Text: fmt.Sprintf("Simulated exporters of 8 GPUs, all fields, each scraped every %v by one process. A sample is one of a page that was scraped in that time. The Collectors hand what they read to a debug exporter that writes nothing, "+
 		"Prometheus in agent mode writes it to a server that throws it away. The stock Collector is the same binary with prometheusreceiver alone.", scrapeEvery),
 	Columns: []frame.Column{

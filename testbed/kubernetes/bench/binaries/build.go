@@ -18,7 +18,9 @@ import (
 var BuildEntry = frame.Entry{
 	Name:  "build",
 	Title: "Build",
-	Turns: 1, // minutes each
+	// A build compiles little but the modules of others.
+	Sources: []string{"builder-config.yaml", "go.mod", "cmd/gpuctl"},
+	Turns:   1, // minutes each
 	Text: "From source with an empty build cache, as `make build` builds it; the module cache is full, so nothing is downloaded. Prometheus is its server's command of the same train, with the same flags, tags and kind of machine. " +
 		"CPU is that of go and all that it starts, and memory the most that one of these processes had resident: the largest package's compiler, or the linker.",
 	Columns: []frame.Column{

@@ -15,9 +15,10 @@ import (
 type m = map[string]any
 
 var StartEntry = frame.Entry{
-	Name:  "start",
-	Title: "Start and size",
-	Text:  "From the start of the process until its health check answers (asked every 50 ms), and the CPU until then. The page cache is warm.",
+	Name:    "start",
+	Title:   "Start and size",
+	Sources: append([]string{"builder-config.yaml"}, frame.Standalone...),
+	Text:    "From the start of the process until its health check answers (asked every 50 ms), and the CPU until then. The page cache is warm.",
 	Columns: []frame.Column{
 		{Key: "ready", Title: "ready after, ms", Decimals: 0, Ratio: true},
 		{Key: "cpu", Title: "CPU until then, ms", Decimals: 0, Ratio: true},

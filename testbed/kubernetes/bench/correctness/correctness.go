@@ -55,8 +55,9 @@ var correctnessColumns = []frame.Column{
 }
 
 var Entry = frame.Entry{
-	Name:  "correctness",
-	Title: "Averages of services: who is right, and how late",
+	Name:    "correctness",
+	Title:   "Averages of services: who is right, and how late",
+	Sources: []string{"processor/gpusummaryprocessor"},
 	Text: fmt.Sprintf("A fleet of services with a utilization that is known at every moment, and faults that begin at known ones. Everything goes %d times faster than the defaults, processes and machine excepted: telemetry, scrapes and evaluations "+
 		"every %v, staleness %v, warmup %v, `allocation_ttl` %v, Prometheus' look-back %v. Multiply by %d for the defaults; %v is one interval. "+
 		"Agents push the same bytes (OTLP/HTTP) to otelcol-gpu, with a gpu_summary that expects the pods of `gpu.allocation`, and to a Prometheus server, which takes samples out of order; another Prometheus scrapes one exporter a pod at the same time. "+

@@ -57,6 +57,9 @@ type Entry struct {
 	// measured twice.
 	Directory string            // that they are in, from the root
 	Besides   map[string]string // row to the row that its ratios are to
+	// Sources are the components that it measures and the configurations that it runs,
+	// from the root: where one has changed, what was measured before is stale.
+	Sources []string
 }
 
 // Named are the figures of a row.
@@ -67,10 +70,12 @@ type Named struct {
 
 // Result is what was measured of an entry.
 type Result struct {
-	Machine machine     `json:"machine"`
-	Command string      `json:"command"`
-	Columns []Column    `json:"columns"`
-	Rows    []RowResult `json:"rows"`
+	Machine machine `json:"machine"`
+	Command string  `json:"command"`
+	// Sources are the hashes of the entry's, when the measurement began.
+	Sources map[string]string `json:"sources,omitempty"`
+	Columns []Column          `json:"columns"`
+	Rows    []RowResult       `json:"rows"`
 }
 
 type RowResult struct {

@@ -41,8 +41,9 @@ var gatewayColumns = []frame.Column{
 }
 
 var GatewayEntry = frame.Entry{
-	Name:  "gateway",
-	Title: "Gateway: pipelines on the same input",
+	Name:    "gateway",
+	Title:   "Gateway: pipelines on the same input",
+	Sources: []string{"processor/gpusummaryprocessor", "connector/gpueventsconnector"},
 	Text: fmt.Sprintf("%d nodes of %d GPUs and as many pods send 60 points a GPU over OTLP/gRPC, uncompressed, each every %v. What is received goes to a debug exporter that writes nothing. "+
 		"All rows are one binary. Beside each row a collector that only receives takes the same from a fleet of its own at the same time: what the machine does to one it does to the other, "+
 		"and what is beyond receiving is the difference. A process with more memory collects garbage less often, so a small difference can be below zero. "+

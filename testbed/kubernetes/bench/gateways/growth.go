@@ -17,6 +17,10 @@ import (
 var GrowthEntry = frame.Entry{
 	Name:  "growth",
 	Title: "One gateway as the fleet grows",
+	Sources: []string{
+		"config/gateway.yaml", "config/scale-out-gateway.yaml", "processor/gpusummaryprocessor", "connector/besteffortconnector",
+		"connector/gpueventsconnector", "connector/gpucostconnector", "extension/requestlimitextension",
+	},
 	Text: "`config/gateway.yaml` behind agents with `config/agent-raw.yaml`: nodes of 8 GPUs and 8 pods send the summary's input, 10 points a GPU, over OTLP/gRPC, uncompressed, " +
 		"each every 15 s; in the row with everything all 60. Its Prometheus output has all of it, which is not scraped. Rows with `scale-out-gateway.yaml` have that file over it, as is meant for large fleets: " +
 		"only what the summary adds goes out, by remote write, to a server that throws it away. Without store and console, which at these sizes are a Prometheus of the user's. " +

@@ -22,9 +22,9 @@ import (
 
 // goBench is an entry of Go benchmarks: a row for each benchmark, a column for
 // each unit that they report.
-func goBench(name, title, text, directory string, arguments ...string) frame.Entry {
+func goBench(name, title, text, directory string, sources []string, arguments ...string) frame.Entry {
 	return frame.Entry{
-		Name: name, Title: title, Text: text, Directory: directory,
+		Name: name, Title: title, Text: text, Directory: directory, Sources: sources,
 		All: func(ctx context.Context, w *frame.World) ([]frame.Named, error) {
 			args := append([]string{"test", "-tags", frame.Tags, "-run", "^$", "-timeout", "90m"}, arguments...)
 			cmd := frame.Command(ctx, "go", args...)
@@ -40,9 +40,6 @@ func goBench(name, title, text, directory string, arguments ...string) frame.Ent
 		},
 	}
 }
-
-// ofOurs is what the names of our packages begin with.
-const ofOurs = "github.com/otelcol-gpu/otelcol-gpu/"
 
 // processors is what Go appends to a benchmark's name unless there is one.
 var processors = regexp.MustCompile(`-\d+$`)
@@ -62,7 +59,7 @@ func ReadBenchmarks(out []byte) (all []frame.Named, err error) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if name, ok := strings.CutPrefix(lines.Text(), "pkg: "); ok {
-			current = strings.TrimPrefix(name, ofOurs)
+			current = strings.TrimPrefix(name, frame.Module)
 			continue
 		}
 		fields := strings.Fields(lines.Text())

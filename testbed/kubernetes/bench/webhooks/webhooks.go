@@ -35,10 +35,14 @@ const (
 // hookTimeout is the timeout of config/webhooks.yaml, and Alertmanager's here.
 const hookTimeout = 10 * time.Second
 
+// sources has no components of the configurations that only wait here.
+var sources = []string{"config/standalone.yaml", "config/webhooks.yaml", "exporter/webhookexporter", "exporter/gpustoreexporter", "extension/gpustoreextension"}
+
 var Entry = frame.Entry{
-	Name:  "webhooks",
-	Title: "Webhooks beside Alertmanager: cost and time of a delivery",
-	Turns: 3,
+	Name:    "webhooks",
+	Title:   "Webhooks beside Alertmanager: cost and time of a delivery",
+	Sources: sources,
+	Turns:   3,
 	Text: fmt.Sprintf("%d events, %d a second, each to five receivers on loopback that answer at once. otelcol-gpu gets each in an OTLP/HTTP request, Alertmanager (its own command, with an empty web page) "+
 		"as an alert posted to its API. A delivery is one event at one receiver; the time is from the beginning of the request that hands it over to its arrival. CPU is that of all from the first event until the last has arrived. "+
 		"standalone.yaml with webhooks.yaml keeps the delivery on disk (with fsync) and writes an audit record of each attempt, writes the event into its store and prints it; Alertmanager keeps neither the alert nor the attempt. "+
@@ -66,9 +70,10 @@ var Entry = frame.Entry{
 }
 
 var FaultsEntry = frame.Entry{
-	Name:  "webhooks-faults",
-	Title: "Webhooks beside Alertmanager: faults",
-	Turns: 3,
+	Name:    "webhooks-faults",
+	Title:   "Webhooks beside Alertmanager: faults",
+	Sources: sources,
+	Turns:   3,
 	Text: fmt.Sprintf("%d events, %d a second, each to five receivers: two that are well, one that answers 503 for the first %.0f s, one that does not answer for the first %.0f s, and one that breaks off every third request. "+
 		"%.0f s after the first event the sender of the webhooks is killed with SIGKILL, and started again on the same files %.0f s later. What was not acknowledged is handed over again until it is. After %.0f s in all it is counted, by event and receiver: "+
 		"lost is what was acknowledged and not delivered, and has no record that it was given up or will be tried again; a duplicate is a delivery after one that was answered 2xx. An attempt is proved by a record that names event, receiver and answer; "+
