@@ -8,6 +8,9 @@ import "go.opentelemetry.io/collector/pdata/pcommon"
 // read sorts all rows of one page to their devices.
 func (t *Target) read(p *Page) {
 	t.page.start(p)
+	if p.Up {
+		t.fields.startPage(len(t.vendor.Table.Fields))
+	}
 	if t.vendor.Survey != nil {
 		t.surveyed.find(t.vendor, p, t.page.number)
 	}
@@ -32,6 +35,7 @@ func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 		refused[WrongType]++
 		return
 	}
+	t.fields.note(s, t.page.number)
 	if reason, ok := t.vendor.check(v, f.field); !ok {
 		refused[reason]++
 		return

@@ -62,6 +62,8 @@ type Table struct {
 	dropped map[string]bool
 	means   []ID
 	ofRows  []ID
+
+	quantities []Quantity
 }
 
 // New returns the table with its names indexed. It panics where one name has two
@@ -99,6 +101,7 @@ func New(t Table) *Table {
 		}
 		t.dropped[name] = true
 	}
+	t.quantities = t.findQuantities()
 	return &t
 }
 
