@@ -282,6 +282,12 @@ func (b *boards) fresh(d *device) bool {
 	return d.lost.Level > 0 && x != nil && x.answered != 0 && b.now-x.answered <= b.staleness+grace
 }
 
+// unrecognized reports whether the fields of a device's exporter are not known.
+func (b *boards) unrecognized(d *device) bool {
+	x := b.exporters[d.exporter]
+	return x != nil && x.IsUnrecognized()
+}
+
 // elapse finds boards that became unknown without a page of theirs, and nodes with too few
 // of them.
 func (b *boards) elapse() {
@@ -341,6 +347,9 @@ func (b *boards) again() {
 func (b *boards) status(d *device) healthmetrics.Status {
 	v, _ := b.verdict(d)
 	s := healthmetrics.Status{At: d.at, Known: v.Known && b.fresh(d), State: v.State, Score: v.Score}
+	if len(v.Reasons) == 0 && b.unrecognized(d) {
+		s.Known = false // the fields that are left decide nothing
+	}
 	if v.Applicable > 0 {
 		s.Coverage = float64(v.WithData) / float64(v.Applicable)
 	}
