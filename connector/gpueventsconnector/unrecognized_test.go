@@ -66,5 +66,9 @@ func TestHealthOfUnknownFields(t *testing.T) {
 		require.Empty(t, live(&names.HwStatus, w.AllMetrics()))
 		p.see(page{unrecognized: true, gpus: left(1)})
 		require.Equal(t, map[string]string{gpuA: "failed"}, live(&names.HwStatus, w.AllMetrics()))
+		require.Equal(t, map[string]string{"n1": "failed"}, live(&names.GPUNodeStatus, w.AllMetrics()))
+		p.see(page{unrecognized: true, gpus: []gpu{{id: gpuA, blank: true}}})
+		require.Empty(t, live(&names.HwStatus, w.AllMetrics()), "nothing of it is read")
+		require.Empty(t, live(&names.GPUNodeStatus, w.AllMetrics()))
 	})
 }
