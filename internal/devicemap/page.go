@@ -54,6 +54,7 @@ type Family struct {
 	field   *devicetable.Field // nil for a family that is not in the table
 	ours    bool               // not one of the exporter's process
 	dropped bool
+	passed  bool   // known, and in no table
 	share   int    // place in an owner's shares, or notShared
 	metric  string // the name of a family that is not in the table, "" until it is asked for
 	noted   noted
@@ -65,7 +66,7 @@ func (v *Vendor) NewFamily(name string) *Family {
 	if v.Family != nil {
 		canonical = v.Family(name)
 	}
-	f := &Family{name: name, share: notShared, ours: v.ours(canonical), dropped: v.Table.Drops(canonical)}
+	f := &Family{name: name, share: notShared, ours: v.ours(canonical), dropped: v.Table.Drops(canonical), passed: v.Table.Passes(canonical)}
 	if id, known := v.Table.ByName(canonical); known {
 		f.id, f.field = id, &v.Table.Fields[id]
 		f.share = v.Shares.place(id)

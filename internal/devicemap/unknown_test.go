@@ -55,6 +55,7 @@ func TestUnknownFields(t *testing.T) {
 		"none is like a known one":             {[]string{"acme_fan"}, []string{"acme_fan: 1"}},
 		"none is of a device":                  {[]string{"-acme_fan -acme_load_ratio"}, []string{""}},
 		"an unknown one of no device":          {[]string{"acme_load -acme_power_watts"}, []string{"0"}},
+		"one that is known":                    {[]string{"acme_load acme_power_instant"}, []string{"0"}},
 		"a dropped one":                        {[]string{"acme_load acme_power_threshold"}, []string{"0"}},
 		"no field of the three":                {[]string{"acme_temperature"}, []string{"acme_temperature: 1"}},
 		"no value, known":                      {[]string{"acme_load= acme_temperature"}, []string{"0"}},
