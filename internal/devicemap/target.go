@@ -8,7 +8,7 @@
 // value a field (read.go, labels.go, device.go). Writing then makes the device's series
 // from those values (writer.go), which is where values of several fields meet; what a
 // vendor derives beyond its table is in its Derivation. The owners' shares of a device
-// are in shares.go, and which of its fields have new names in unknown.go. What a device needs from one page to the next (start times of
+// are in shares.go, and which of its fields have new names in raw.go. What a device needs from one page to the next (start times of
 // counters, its derivation) stays in its Device.
 //
 // A Target is not safe for concurrent use; an exporter is scraped by one

@@ -68,7 +68,7 @@ type Page struct {
 	engines []seen
 	starts  map[uint64]pcommon.Timestamp // of _created series, by family and labels
 	uses    []Use                        // of the metrics, in their order
-	likely  map[string][]likely          // by names of no engine
+	renames renames
 }
 
 // Use is what a page's metric is for.
@@ -102,7 +102,7 @@ type family struct {
 
 // New returns a page that is read by an index.
 func New(index *families.Index) *Page {
-	p := &Page{index: index, engines: make([]seen, len(index.Engines)), starts: map[uint64]pcommon.Timestamp{}, likely: map[string][]likely{}}
+	p := &Page{index: index, engines: make([]seen, len(index.Engines)), starts: map[uint64]pcommon.Timestamp{}, renames: renames{index, map[string][]likely{}}}
 	for i := range p.engines {
 		p.engines[i].families = make([]family, index.Families[i])
 	}
@@ -120,7 +120,7 @@ func (p *Page) Read(rm pmetric.ResourceMetrics, hint string, last []string) {
 		}
 	}
 	p.resolve(hint, last)
-	p.findRenamed()
+	p.Renamed = p.renames.find(p.Renamed[:0], p.Unknown, p.Engines)
 }
 
 func (p *Page) reset() {
