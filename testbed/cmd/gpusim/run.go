@@ -38,6 +38,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	driver := fs.String("nvml", "", "`folder` for what a fake libnvidia-ml.so.1 reads (see testbed/nvml): NODE/lib, and NODE/root with sysfs and /proc; empty: none")
 	seed := fs.Uint64("seed", 0, "seed in place of the configuration's; 0: leave it")
 	faults := fs.Bool("faults", true, "play the scripted faults")
+	version := fs.String("dcgm-version", "", "`version` of the exporters that are of 4.x, in place of the configuration's; empty: leave them")
 	vendor := fs.String("vendor", "", "`vendor` of the boards in place of NVIDIA: amd, gaudi or intel")
 	sysfs := fs.String("sysfs", "", "with --vendor: `folder` for a tree of each node's sysfs, named like the node")
 	fs.DurationVar(&times.NewPod, "new-pod-at", times.NewPod, "demo: when a new pod starts")
@@ -52,6 +53,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	}
 	if *demo && *file != "" {
 		return errors.New("--demo and --config exclude each other")
+	}
+	if *vendor != "" && *version != "" {
+		return errors.New("--dcgm-version is of NVIDIA's fleet: leave --vendor out")
 	}
 	if *vendor != "" {
 		return runVendor(ctx, &options{
@@ -70,6 +74,11 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		var err error
 		if cfg, err = readConfig(*file); err != nil {
 			return err
+		}
+	}
+	if *version != "" {
+		if err := cfg.SetExporter(*version); err != nil {
+			return fmt.Errorf("--dcgm-version: %w", err)
 		}
 	}
 	if *seed != 0 {
