@@ -66,7 +66,6 @@ func scrape(text string, at time.Time) (*devicemap.Page, error) {
 		case textparse.EntrySeries:
 			page.Samples++
 			series, _, v := parser.Series()
-			value := strings.Fields(samples[page.Samples-1][len(series):])[0]
 			var ls labels.Labels
 			parser.Labels(&ls)
 			if label, twice := ls.HasDuplicateLabelNames(); twice {
@@ -88,7 +87,7 @@ func scrape(text string, at time.Time) (*devicemap.Page, error) {
 					whole = family(of)
 				}
 			}
-			page.Rows = append(page.Rows, devicemap.Row{Series: devicemap.NewSeries(family(name), known[fmt.Sprint(pairs)], whole), Value: v, Decimal: strings.Contains(value, ".")})
+			page.Rows = append(page.Rows, devicemap.Row{Series: devicemap.NewSeries(family(name), known[fmt.Sprint(pairs)], whole), Value: v, Decimal: decimal(samples, page.Samples-1, string(series))})
 		}
 	}
 }
@@ -101,6 +100,17 @@ func samplesOf(text string) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// decimal reports whether a sample's value has a decimal point. Lines of a page that only
+// the fuzzer makes up may not be where they are expected.
+func decimal(samples []string, i int, series string) bool {
+	if i >= len(samples) {
+		return false
+	}
+	rest, found := strings.CutPrefix(samples[i], series)
+	fields := strings.Fields(rest)
+	return found && len(fields) > 0 && strings.Contains(fields[0], ".")
 }
 
 // failed is a scrape that gave nothing.
