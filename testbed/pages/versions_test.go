@@ -51,10 +51,18 @@ func TestOneTruthThroughEveryVersion(t *testing.T) {
 			t.Run(name+", "+fields, func(t *testing.T) {
 				outputs := map[string][]output{}
 				versions := versionsInUse[slices.Index(versionsInUse, tt.since):]
-				for _, version := range versions {
+				of := func(version string) gpusim.Node {
 					node := tt.node
 					node.Name, node.Version, node.Fields, node.Driver = "n", version, fields, "580.126.09"
-					outputs[version] = outputsOf(t, node)
+					return node
+				}
+				for _, version := range versions {
+					outputs[version] = outputsOf(t, of(version))
+				}
+				// A counters file with the names of both has each series once.
+				for _, mixed := range [][2]string{{"4.6", "4.9"}, {"4.9", "4.6"}} {
+					name := mixed[0] + " and " + mixed[1]
+					versions, outputs[name] = append(versions, name), outputsOf(t, of(mixed[0]), of(mixed[1]))
 				}
 				for i, a := range versions {
 					for _, b := range versions[i+1:] {
@@ -85,6 +93,7 @@ var coarse = map[string]float64{
 type output struct {
 	points    map[string]float64 // by device, metric and attributes
 	resources map[string]map[string]any
+	twice     bool // a series is repeated
 	sized     bool // the size of the memory is on the page, or all parts of it
 }
 
@@ -93,6 +102,7 @@ func compare(t *testing.T, a, b string, of, as []output) {
 	t.Helper()
 	for k := range of {
 		both := 0
+		assert.False(t, of[k].twice || as[k].twice, "%s and %s: a series is repeated", a, b)
 		for key, v := range of[k].points {
 			w, also := as[k].points[key]
 			metric := strings.Fields(key)[1]
@@ -124,19 +134,21 @@ func compare(t *testing.T, a, b string, of, as []output) {
 }
 
 // outputsOf are the metrics of a node, scrape after scrape: a board is throttled and has an
-// XID on the way.
-func outputsOf(t *testing.T, node gpusim.Node) []output {
+// XID on the way. Several nodes are one with the pages of all.
+func outputsOf(t *testing.T, nodes ...gpusim.Node) []output {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	fleet, err := gpusim.New(gpusim.Config{Seed: 5, Nodes: []gpusim.Node{node}, Faults: []gpusim.Fault{
-		{Node: "n", Kind: gpusim.ThermalThrottle, Device: "0", After: gpusim.Duration(20 * time.Second), For: gpusim.Duration(30 * time.Second)},
-		{Node: "n", Kind: gpusim.XID, Device: "0", Code: 94, After: gpusim.Duration(40 * time.Second)},
-	}}, func() time.Time { return start })
-	require.NoError(t, err)
-	var pages [][]byte
-	for k := range scrapes {
-		page, err := fleet.Page("n", start.Add(time.Duration(k)*interval))
+	pages := make([][]byte, scrapes)
+	for _, node := range nodes {
+		fleet, err := gpusim.New(gpusim.Config{Seed: 5, Nodes: []gpusim.Node{node}, Faults: []gpusim.Fault{
+			{Node: "n", Kind: gpusim.ThermalThrottle, Device: "0", After: gpusim.Duration(20 * time.Second), For: gpusim.Duration(30 * time.Second)},
+			{Node: "n", Kind: gpusim.XID, Device: "0", Code: 94, After: gpusim.Duration(40 * time.Second)},
+		}}, func() time.Time { return start })
 		require.NoError(t, err)
-		pages = append(pages, page)
+		for k := range pages {
+			page, err := fleet.Page("n", start.Add(time.Duration(k)*interval))
+			require.NoError(t, err)
+			pages[k] = append(pages[k], page...)
+		}
 	}
 	var outputs []output
 	next, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
@@ -175,6 +187,8 @@ func outputOf(md pmetric.Metrics, sized bool) output {
 			}
 			for _, p := range list.All() {
 				key := fmt.Sprint(id.Str(), " ", m.Name(), " ", p.Attributes().AsRaw())
+				_, twice := o.points[key]
+				o.twice = o.twice || twice
 				if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
 					o.points[key] = float64(p.IntValue())
 				} else {
