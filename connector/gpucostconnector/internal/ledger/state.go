@@ -65,7 +65,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := reader{b: body, old: state[0] == withoutSlurm}
+	r := reader{b: body, format: state[0]}
 	r.list = make([]string, r.length())
 	for i := range r.list {
 		r.list[i] = r.raw()
@@ -120,7 +120,7 @@ func (w *writer) board(b *board, rows map[*row]int) {
 	w.num(b.states[:]...)
 	e := &b.power
 	w.flag(e.counted)
-	w.num(e.last, e.value, e.rest, e.pending, e.due, e.later, int64(e.basis), int64(len(e.shares)))
+	w.num(e.last, e.changed, e.read, e.value, e.rest, e.pending, e.due, e.later, int64(e.basis), int64(len(e.shares)))
 	for _, s := range e.shares {
 		w.num(int64(rows[s.row]), int64(s.hour), int64(s.ms), int64(s.busy), int64(s.measured))
 		w.flag(s.whole)
@@ -179,7 +179,11 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 	}
 	e := &b.power
 	e.counted = r.flag()
-	r.num(&e.last, &e.value, &e.rest, &e.pending, &e.due, &e.later)
+	r.num(&e.last)
+	if e.changed, e.read = e.last, e.last-unread; r.format > withoutChanges {
+		r.num(&e.changed, &e.read)
+	}
+	r.num(&e.value, &e.rest, &e.pending, &e.due, &e.later)
 	e.basis = Basis(r.within(int64(numBasis)))
 	for range r.length() {
 		i := r.within(int64(len(rows)))
