@@ -54,7 +54,7 @@ func day(lasts time.Duration) gpusim.Config {
 		return gpusim.Pod{Namespace: "ml", Name: name, Container: "main", Labels: map[string]string{"app": service}, Devices: devices, Load: load}
 	}
 	node := func(name, model string, devices int, refresh time.Duration, pods ...gpusim.Pod) gpusim.Node {
-		return gpusim.Node{Name: name, Version: "4.6", Model: model, Devices: devices, Refresh: gpusim.Duration(refresh), Pods: pods}
+		return gpusim.Node{Name: name, Version: "4.6", Model: model, Devices: devices, Fields: "all", Refresh: gpusim.Duration(refresh), Pods: pods}
 	}
 	first, second := pod("chat", "chat-1", gpusim.Inference, "2"), pod("batch", "batch-1", gpusim.Training, "3")
 	old := pod("notebook", "notebook-0", gpusim.Idle, "0")
