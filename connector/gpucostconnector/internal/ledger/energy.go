@@ -16,6 +16,7 @@ type energy struct {
 	changed int64 // time of the first point with value: an exporter may be read more often than it reads
 	read    int64 // the exporter did not read value before this time
 	rest    int64 // of the integration, µJ
+	pace    pace  // of the points that are integrated
 	pending int64 // mJ up to due that are not credited yet
 	due     int64
 	later   int64 // mJ between due and last
@@ -89,13 +90,15 @@ func (l *books) integrate(b *board, at, value int64) {
 	length := at - e.last
 	switch {
 	case e.last == 0:
-	case length > l.cfg.Staleness:
+	case length > e.pace.holds(l.cfg.Staleness):
 		l.drop(b, at)
+		e.pace.see(length)
 	default:
 		// mW for ms are µJ; between two points the power is their mean.
 		burnt := (e.value+value)*length/2 + e.rest
 		e.rest = burnt % 1000
 		e.add(burnt/1000, at, Integrated)
+		e.pace.see(length)
 	}
 	e.take(at, value)
 	l.settle(b)

@@ -49,13 +49,13 @@ const (
 )
 
 // Config is how to account. Durations are milliseconds, and all values but the functions
-// must be set.
+// and Staleness must be set.
 type Config struct {
 	AllocationTTL  int64 // a gap up to it belongs to the snapshot before it
 	Bridge         int64 // and one up to it if the owners at both ends are the same
 	CloseAfter     int64 // a silent board is closed
 	UnavailableFor int64 // so is one that its living node does not list
-	Staleness      int64 // how long a utilization holds
+	Staleness      int64 // how long a utilization holds; 0: it follows the gaps between its points
 	IdleThreshold  int64 // in millionths
 	IdleFor        int64
 	MaxRows        int
@@ -295,7 +295,7 @@ func (l *Ledger) Utilization(boardID, device string, at int64, value float64) {
 		l.counts.Refused++
 		return
 	}
-	m.add(piece{at, at + l.cfg.Staleness, int32(value*million + 0.5), value*million >= float64(l.cfg.IdleThreshold)}, b.until)
+	m.add(piece{at, 0, int32(value*million + 0.5), value*million >= float64(l.cfg.IdleThreshold)}, b.until, l.cfg.Staleness)
 }
 
 // Energy reports the counter of a board's energy in joules. maxWatts is the greatest power

@@ -120,7 +120,7 @@ func (w *writer) board(b *board, rows map[*row]int) {
 	w.num(b.states[:]...)
 	e := &b.power
 	w.flag(e.counted)
-	w.num(e.last, e.changed, e.read, e.value, e.rest, e.pending, e.due, e.later, int64(e.basis), int64(len(e.shares)))
+	w.num(e.last, e.changed, e.read, int64(e.pace[0]), int64(e.pace[1]), e.value, e.rest, e.pending, e.due, e.later, int64(e.basis), int64(len(e.shares)))
 	for _, s := range e.shares {
 		w.num(int64(rows[s.row]), int64(s.hour), int64(s.ms), int64(s.busy), int64(s.measured))
 		w.flag(s.whole)
@@ -182,6 +182,7 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 	r.num(&e.last)
 	if e.changed, e.read = e.last, e.last-unread; r.format > withoutChanges {
 		r.num(&e.changed, &e.read)
+		e.pace = pace{int32(r.within(outage + 1)), int32(r.within(outage + 1))}
 	}
 	r.num(&e.value, &e.rest, &e.pending, &e.due, &e.later)
 	e.basis = Basis(r.within(int64(numBasis)))
