@@ -4,6 +4,7 @@
 package intake
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -59,6 +60,30 @@ func TestJobsThatShare(t *testing.T) {
 	rows := s.rows()
 	assert.InDelta(t, 292.5, rows["a"], 1)
 	assert.InDelta(t, 292.5, rows["b"], 1)
+}
+
+// Parts that cannot be placed end with the next snapshot of the manager that gave them away, however
+// the snapshots of the two managers follow each other.
+func TestPartsOfTwoManagersThatCannotBePlaced(t *testing.T) {
+	s := newStory(t, nil)
+	unresolved := attrs{"gpu.allocation.resolved": false}
+	every(t0, t0+hour+minute, 15*second, func(at int64) {
+		turn := (at - t0) / (10 * minute)
+		s.read(at, newBatch().holds("n", at, pod(fmt.Sprint("pod", turn)), "n/nvidia0", 1, unresolved).free("n", at, gpu(0)))
+		b := marker("n", at+second)
+		if turn != 3 {
+			b.holds("n", at+second, job(fmt.Sprint(turn), fmt.Sprint("job", turn)), "n/nvidia1", 1, fromMap, unresolved)
+		}
+		s.read(at+second, b)
+	})
+	got := s.rows()
+	for turn := range 6 {
+		assert.InDelta(t, 600, got[fmt.Sprint("pod", turn, " unplaced")], 31, turn)
+		if turn != 3 {
+			assert.InDelta(t, 600, got[fmt.Sprint("job", turn, " unplaced")], 31, turn)
+		}
+	}
+	assert.Equal(t, 3, s.ledger.Boards(), "the board, and a part of each manager")
 }
 
 // A node with two managers: what the kubelet has free is the job's, and the pod of Slurm's

@@ -71,6 +71,11 @@ func (x *snapshots) complete(n *node) {
 	}
 	clear(n.unresolved)
 	n.unresolved = n.unresolved[:0]
+	for manager, at := range n.reports {
+		if at == n.at {
+			x.ledger.Complete(n.key.cluster, n.key.name, manager == bySlurm, at)
+		}
+	}
 }
 
 // candidates calls f with the parts of the node that telemetry shows and the snapshot does

@@ -201,6 +201,8 @@ func (h *history) step() {
 		h.l.Empty("c", "n0", h.now)
 	case 1:
 		h.l.Expire(h.now)
+	case 3:
+		h.l.Complete("c", fmt.Sprint("n", h.r.IntN(2)), false, h.now)
 	case 2: // a board is put into the other node
 		b := h.boards[0]
 		b.node = 1 - b.node

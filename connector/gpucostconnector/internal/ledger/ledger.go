@@ -59,7 +59,7 @@ type Config struct {
 	IdleThreshold  int64 // in millionths
 	IdleFor        int64
 	MaxRows        int
-	MaxBoards      int
+	MaxBoards      int // and that many parts that could not be placed
 	PerPod         bool
 	// Price returns the price of a part of a board at a time. nil: there are no prices.
 	Price func(of *Priced, at int64) Price
@@ -106,6 +106,9 @@ type Owner struct {
 	SlurmCluster                   string // of a job; then Namespace is its account
 }
 
+// ofJob reports whether the owner is a job of Slurm.
+func (o *Owner) ofJob() bool { return o != nil && o.SlurmCluster != "" }
+
 // same reports whether two owners are one: by pod, and by its uid where both know it.
 func (o *Owner) same(p *Owner) bool {
 	if o == nil || p == nil {
@@ -132,6 +135,7 @@ type Ledger struct {
 	books
 	nodes  map[nodeKey]*node
 	boards map[string]*board
+	parts  int              // of boards: those that are no boards, but parts that could not be placed
 	closed [NumStates]int64 // of accounts that were closed
 	kept   int64            // hours that ended until then are forgotten
 	newest int64            // time of the newest snapshot
@@ -253,13 +257,32 @@ func (l *Ledger) Empty(cluster, name string, at int64) {
 	}
 	for len(n.boards) > 0 {
 		b := n.boards[0]
-		l.seal(b)
-		if gap := at - b.until; gap <= l.cfg.AllocationTTL {
-			l.credit(b, at, NumStates)
-		}
 		l.ended[b.id] = at
-		l.close(b)
+		l.finish(b, at)
 	}
+}
+
+// Complete reports that the snapshot of a node at a time is complete, of the pods or of the jobs: of
+// what could not be placed before, parts that are not in it have ended.
+func (l *Ledger) Complete(cluster, name string, jobs bool, at int64) {
+	n := l.nodes[nodeKey{cluster, name}]
+	if n == nil || l.parts == 0 {
+		return
+	}
+	for i := len(n.boards) - 1; i >= 0; i-- {
+		if b := n.boards[i]; b.virtual && b.job == jobs && max(b.open, b.until) < at {
+			l.finish(b, at)
+		}
+	}
+}
+
+// finish closes an account at the time of a snapshot without the board, or the part.
+func (l *Ledger) finish(b *board, at int64) {
+	l.seal(b)
+	if at-b.until <= l.cfg.AllocationTTL {
+		l.credit(b, at, NumStates)
+	}
+	l.close(b)
 }
 
 // Expire closes the accounts of boards that have been silent for CloseAfter at now. A snapshot

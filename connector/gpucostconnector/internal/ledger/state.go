@@ -93,8 +93,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 				return nil, ErrState
 			}
 			b.node = n
-			n.add(b)
-			l.boards[b.id] = b
+			l.register(b)
 		}
 	}
 	for range r.length() {
@@ -199,6 +198,7 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 	b.current.rest = State(r.within(int64(NumStates)))
 	for range r.within(maxParts + 1) {
 		b.current.parts = append(b.current.parts, r.part(b))
+		b.job = b.current.parts[0].owner.ofJob()
 	}
 	if r.bad || b.first <= 0 || b.until < b.first || e.pending < 0 || e.later < 0 || b.id == "" {
 		return nil
