@@ -62,7 +62,14 @@ func (b *board) givenAway(n *node, a *allocation, at int64) bool {
 }
 
 // left reports whether Slurm's newest snapshot, which is complete, lacks the board that a job
-// had in an earlier one. What no job has is free only where it is listed so.
+// had in an earlier one. What no job has is free only where it is listed so, by Slurm or by the
+// kubelet. It is missing only where telemetry shows other boards of the node.
 func (b *board) left(n *node) bool {
-	return n.reports[bySlurm] == n.at && b.held[bySlurm] != 0 && b.held[bySlurm] < n.at && b.named < n.at
+	if n.reports[bySlurm] != n.at || b.held[bySlurm] == 0 || b.held[bySlurm] >= n.at || b.named >= n.at {
+		return false
+	}
+	if b.named == n.reports[byKubelet] && n.at-b.named < 5*minute {
+		return false
+	}
+	return b.shown(n) || !n.hasTelemetry(n.at)
 }

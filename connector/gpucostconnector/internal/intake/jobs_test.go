@@ -5,7 +5,9 @@ package intake
 
 import (
 	"fmt"
+	"maps"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -48,6 +50,80 @@ func TestJobs(t *testing.T) {
 	total := s.total("ada/train")
 	assert.Equal(t, [4]string{"hpc", "physics", "physics", ""}, [4]string{total.Key.SlurmCluster, total.Key.Namespace, total.Key.Tenant, total.Key.Pod})
 	assert.Zero(t, s.Counts())
+}
+
+// For half an hour a job has the first board, and then another job has the second one, which was
+// never seen before. What no job has is unknown: nothing shows that it is missing, unless telemetry
+// shows the other boards.
+func TestBoardsThatNoJobHas(t *testing.T) {
+	for name, tt := range map[string]struct {
+		telemetry []int // of these boards
+		kubelet   bool  // lists the boards that no job has
+		restart   int64
+		want      map[string]float64
+	}{
+		"without telemetry":                   {nil, false, 0, map[string]float64{"(unknown)": 5400}},
+		"with telemetry of both":              {[]int{1, 2}, false, 0, map[string]float64{"(unknown)": 7200}},
+		"with telemetry of the other one":     {[]int{2}, false, 0, map[string]float64{"(unknown)": 1800, "(unavailable)": 5400}},
+		"the gateway restarts before":         {nil, false, 30*minute - 15*second, map[string]float64{"(unknown)": 5400}},
+		"the gateway restarts after":          {nil, false, 40 * minute, map[string]float64{"(unknown)": 5400}},
+		"the kubelet of the node lists it":    {nil, true, 0, map[string]float64{"(free)": 7200}},
+		"the kubelet lists it, and telemetry": {[]int{1, 2}, true, 0, map[string]float64{"(free)": 7200}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t, nil)
+			every(t0, t0+2*hour, 15*second, func(at int64) {
+				has := 1
+				if at >= t0+30*minute {
+					has = 2
+				}
+				b := newBatch()
+				if tt.kubelet {
+					b.free("n", at, gpu(1)).free("n", at, gpu(2))
+				}
+				for _, n := range tt.telemetry {
+					b.busy(device("n", gpu(n), h100), at, .5)
+				}
+				s.read(at, b)
+				s.read(at+second, newBatch().holds("n", at+second, job(fmt.Sprint(has), fmt.Sprint("train", has)), gpu(has), 1, fromMap))
+				if s.ledger.Expire(at); tt.restart != 0 && at == t0+tt.restart {
+					s.restart(at)
+				}
+			})
+			got := s.rows()
+			assert.InDelta(t, 1800, got["train1"], 31)
+			assert.InDelta(t, 5400, got["train2"], 31)
+			delete(got, "train1")
+			delete(got, "train2")
+			for row, seconds := range tt.want {
+				assert.InDelta(t, seconds, got[row], 62, row)
+			}
+			maps.DeleteFunc(got, func(_ string, seconds float64) bool { return seconds < 31 }) // between two snapshots
+			assert.Len(t, got, len(tt.want), "%v", got)
+		})
+	}
+}
+
+// What no job has for days stays unknown, and its account is closed after a week.
+func TestBoardThatNoJobHasForLong(t *testing.T) {
+	s := newStory(t, nil)
+	const step = 4 * minute
+	every(t0, t0+20*day, step, func(at int64) {
+		b := newBatch().holds("n", at, job("2", "other"), gpu(2), 1, fromMap)
+		if at < t0+hour {
+			b.holds("n", at, job("1", "train"), gpu(1), 1, fromMap)
+		}
+		s.read(at, b)
+		if at%(20*minute) == 0 {
+			s.Expire(time.UnixMilli(at))
+			s.ledger.Expire(at)
+		}
+	})
+	got := s.rows()
+	assert.InDelta(t, 3600, got["train"], 480)
+	assert.InDelta(t, 8*86400, got["(unknown)"], 7200, "the board is forgotten after a day, and its account closed a week later")
+	assert.NotContains(t, got, "(unavailable)")
+	assert.Equal(t, 1, s.ledger.Boards())
 }
 
 // Jobs that share a device have their parts of it.

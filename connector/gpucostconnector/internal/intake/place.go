@@ -47,7 +47,7 @@ func (n *node) unresolve(a *allocation) {
 // complete ends the newest snapshot of a node: what the kubelet could not name is placed, and
 // what is nowhere is counted as unplaced. Boards that telemetry shows and the snapshot does
 // not name are unknown, unless nothing is unplaced and they were named before: then the
-// ledger knows that they are missing.
+// ledger knows that they are missing. So are boards that no job has any more.
 func (x *snapshots) complete(n *node) {
 	if n.at == 0 || n.empty {
 		return
@@ -65,7 +65,7 @@ func (x *snapshots) complete(n *node) {
 		}
 	}
 	for _, b := range n.boards {
-		if b.fresh(n.at) && b.seen <= n.at+5*minute && (unplaced || !b.listed || b.placed(n) || b.left(n)) {
+		if b.shown(n) && (unplaced || !b.listed || b.placed(n)) || b.left(n) {
 			x.unnamed(n, b)
 		}
 	}
@@ -77,6 +77,9 @@ func (x *snapshots) complete(n *node) {
 		}
 	}
 }
+
+// shown reports whether there is telemetry of the board at about the newest snapshot.
+func (b *board) shown(n *node) bool { return b.fresh(n.at) && b.seen <= n.at+5*minute }
 
 // candidates calls f with the parts of the node that telemetry shows and the snapshot does
 // not name: instances, and boards without them.

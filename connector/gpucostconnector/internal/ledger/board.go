@@ -209,11 +209,15 @@ func (l *Ledger) miss(b *board, at int64) (closed bool) {
 	if !b.absent {
 		b.absent = true
 		b.missing = b.until
+		rest := Unavailable
+		if b.current.unknown() {
+			rest = Unknown // what it was before is not known either
+		}
 		b.current.reset()
-		b.current.rest = Unavailable
+		b.current.rest = rest
 		b.current.finish(b, &l.counts)
 	}
-	l.credit(b, at, Unavailable)
+	l.credit(b, at, b.current.rest)
 	if at-b.missing > l.cfg.UnavailableFor {
 		l.close(b)
 		return true

@@ -278,7 +278,9 @@ type Known struct {
 	Until                int64 // the newest snapshot
 	// Listed is true where a part has a pod or is free: something listed the board.
 	Listed bool
-	Parts  []KnownPart
+	// Job is true where a part has a job, or where it is not known what any part has.
+	Job   bool
+	Parts []KnownPart
 }
 
 // KnownPart is a part of the newest snapshot.
@@ -291,9 +293,10 @@ func (l *Ledger) Known(f func(*Known)) {
 		if b.virtual {
 			continue
 		}
-		k := Known{Board: b.id, Cluster: b.node.key.cluster, Node: b.node.key.name, Class: b.class, Until: max(b.until, b.open)}
+		k := Known{Board: b.id, Cluster: b.node.key.cluster, Node: b.node.key.name, Class: b.class, Until: max(b.until, b.open), Job: b.current.unknown()}
 		for _, q := range b.current.points() {
 			k.Listed = k.Listed || q.state == Free || q.owner != nil && q.owner.Pod != ""
+			k.Job = k.Job || q.owner.ofJob()
 			k.Parts = append(k.Parts, KnownPart{q.id, q.profile})
 		}
 		f(&k)
