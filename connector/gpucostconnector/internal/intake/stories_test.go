@@ -232,6 +232,24 @@ func TestBoardsAreReadOnce(t *testing.T) {
 	assert.Positive(t, s.ledger.Counts().Late)
 }
 
+// The clock of the gateway is two days ahead for five minutes: its points are too old then, and
+// the gap belongs to the owner.
+func TestClockOfTheGatewayThatIsAhead(t *testing.T) {
+	s := newStory(t, nil)
+	every(t0, t0+2*hour, 15*second, func(at int64) {
+		now := at
+		if at >= t0+hour && at < t0+hour+5*minute {
+			now += 2 * day
+		}
+		s.read(now, newBatch().holds("n", at, pod("a"), gpu(1), 1))
+		if at%minute == 0 {
+			s.Expire(time.UnixMilli(now))
+			s.ledger.Expire(now)
+		}
+	})
+	assert.Equal(t, map[string]float64{"a": 7170}, s.rows())
+}
+
 func TestExpire(t *testing.T) {
 	s := newStory(t, nil)
 	every(t0, t0+10*minute, 15*second, func(at int64) {

@@ -286,11 +286,13 @@ func (l *Ledger) finish(b *board, at int64) {
 }
 
 // Expire closes the accounts of boards that have been silent for CloseAfter at now. A snapshot
-// after which nothing has come for AllocationTTL is complete.
+// after which nothing has come for AllocationTTL is complete. While nothing comes nothing is closed:
+// the clock may only be ahead.
 func (l *Ledger) Expire(now int64) {
+	closed := min(now, l.newest) - l.cfg.CloseAfter // what is older
 	for _, b := range l.boards {
 		switch {
-		case now-max(b.until, b.open) > l.cfg.CloseAfter:
+		case max(b.until, b.open) < closed:
 			l.seal(b)
 			l.close(b)
 		case b.quiet == 0:
@@ -300,7 +302,7 @@ func (l *Ledger) Expire(now int64) {
 		}
 	}
 	for key, n := range l.nodes {
-		if len(n.boards) == 0 && now-n.newest > l.cfg.CloseAfter {
+		if len(n.boards) == 0 && n.newest < closed {
 			delete(l.nodes, key)
 		}
 	}
