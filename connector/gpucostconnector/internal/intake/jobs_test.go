@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -136,6 +137,58 @@ func TestJobsThatShare(t *testing.T) {
 	rows := s.rows()
 	assert.InDelta(t, 292.5, rows["a"], 1)
 	assert.InDelta(t, 292.5, rows["b"], 1)
+}
+
+// A pod and a job have the same part of a board for half an hour, by the snapshots of the kubelet and
+// of Slurm: each has half of it, and their rows are marked. Then the job has it alone.
+func TestPartsThatAPodAndAJobHave(t *testing.T) {
+	part := gpu(1) + "/1"
+	profile := attrs{names.GPUMIGProfile: "3g.40gb", names.HwParent: gpu(1)}
+	for name, tt := range map[string]struct {
+		pod, job func(b batch, at int64)
+		want     map[string]float64
+	}{
+		"a whole board": {
+			func(b batch, at int64) { b.holds("n", at, pod("a"), gpu(1), 1) },
+			func(b batch, at int64) { b.holds("n", at, job("1", "train"), gpu(1), 1, fromMap) },
+			map[string]float64{"a": 900, "train": 900 + 1800},
+		},
+		"an instance": {
+			func(b batch, at int64) { b.holds("n", at, pod("a"), part, 1, profile) },
+			func(b batch, at int64) { b.holds("n", at, job("1", "train"), part, 1, fromMap, profile) },
+			map[string]float64{"a": 900 * 3 / 7., "train": 2700 * 3 / 7., "(stranded)": 3600 * 4 / 7.},
+		},
+		"a board that only telemetry places": {
+			func(b batch, at int64) {
+				b.holds("n", at, pod("a"), "n/nvidia0", 1, attrs{"gpu.allocation.resolved": false}).busy(device("n", gpu(1), h100, pod("a")), at, .5)
+			},
+			func(b batch, at int64) { b.holds("n", at, job("1", "train"), gpu(1), 1, fromMap) },
+			map[string]float64{"a": 900, "train": 900 + 1800},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t, nil)
+			every(t0, t0+hour+15*second, 15*second, func(at int64) {
+				b := newBatch().busy(device("n", gpu(1), h100), at, .5).free("n", at, gpu(2))
+				if at < t0+30*minute {
+					tt.pod(b, at)
+				}
+				s.read(at, b)
+				b = newBatch()
+				tt.job(b, at+second)
+				s.read(at+second, b)
+			})
+			got := s.rows()
+			delete(got, "(free)") // of the other board
+			for row, seconds := range tt.want {
+				assert.InDelta(t, seconds, got[row], 31, row)
+			}
+			assert.Len(t, got, len(tt.want), "%v", got)
+			for _, total := range s.ledger.Totals() {
+				assert.Equal(t, total.Key.State == ledger.Held, total.Flags&ledger.Contested != 0, total.Key.Service)
+			}
+		})
+	}
 }
 
 // Parts that cannot be placed end with the next snapshot of the manager that gave them away, however

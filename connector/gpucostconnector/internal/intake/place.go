@@ -218,7 +218,7 @@ func (x *snapshots) add(n *node, b *board, i int, at int64, o *owner, state ledg
 		}
 		p.Estimated = d.estimated
 	}
-	x.ledger.Add(p)
+	x.claim(n, b)
 }
 
 // unplaced counts the time of an owner of which the board is not known.
