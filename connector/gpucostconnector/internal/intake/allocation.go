@@ -224,7 +224,7 @@ func (x *snapshots) resolved(n *node, a *allocation, at int64) {
 		}
 	}
 	p.Class = x.classOf(b)
-	x.ledger.Add(p)
+	x.claim(n, b)
 }
 
 // fill makes the scratch point one of an owner, or a free one, without what is about the

@@ -99,6 +99,9 @@ func (x *Intake) restore(k *ledger.Known) {
 	}
 	n.take(b)
 	b.model, b.listed, b.seen = k.Class.Model, k.Listed, k.Until
+	if k.Job {
+		b.held[bySlurm] = k.Until
+	}
 	if k.Listed {
 		n.listed = max(n.listed, k.Until)
 	}

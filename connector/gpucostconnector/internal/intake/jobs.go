@@ -4,10 +4,12 @@
 package intake
 
 import (
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
@@ -54,6 +56,47 @@ func tenantOf(attrs pcommon.Map, key string) string {
 	return s
 }
 
+// claim adds the scratch point, a part of a board in the newest snapshot of a manager. What the
+// other manager of the node has given away of the board is added at the same time: a part that a
+// pod and a job have is contested, and is not in turn that of each.
+func (x *snapshots) claim(n *node, b *board) {
+	at, manager := x.point.Time, byKubelet
+	if x.point.Owner != nil && x.point.Owner.SlurmCluster != "" {
+		manager = bySlurm
+	}
+	claims := b.claims[manager]
+	late := len(claims) > 0 && claims[0].Time > at
+	if x.point.State != ledger.Held || n.reports[managers-1-manager] == 0 || late {
+		x.ledger.Add(&x.point)
+		return
+	}
+	b.claims[manager] = remember(claims, &x.point)
+	for by, points := range b.claims { // always in the same order
+		newest := by == manager || len(points) > 0 && points[0].Time == n.reports[by] && at-points[0].Time < 5*minute
+		for i := range points {
+			if x.point = points[i]; newest {
+				x.point.Time = at
+				x.ledger.Add(&x.point)
+			}
+		}
+	}
+}
+
+// remember adds a point to those of its snapshot.
+func remember(claims []ledger.Point, p *ledger.Point) []ledger.Point {
+	if len(claims) > 0 && claims[0].Time < p.Time {
+		clear(claims)
+		claims = claims[:0]
+	}
+	known := func(q ledger.Point) bool { return q.Part == p.Part && q.Owner == p.Owner }
+	if len(claims) == maxParts || slices.ContainsFunc(claims, known) {
+		return claims
+	}
+	kept := *p
+	kept.Part, kept.Device, kept.Profile = strings.Clone(p.Part), strings.Clone(p.Device), strings.Clone(p.Profile)
+	return append(claims, kept)
+}
+
 // givenAway reports whether the other manager of the node has given the board away, according
 // to its newest snapshot: then it is not free.
 func (b *board) givenAway(n *node, a *allocation, at int64) bool {
@@ -62,7 +105,14 @@ func (b *board) givenAway(n *node, a *allocation, at int64) bool {
 }
 
 // left reports whether Slurm's newest snapshot, which is complete, lacks the board that a job
-// had in an earlier one. What no job has is free only where it is listed so.
+// had in an earlier one. What no job has is free only where it is listed so, by Slurm or by the
+// kubelet. It is missing only where telemetry shows other boards of the node.
 func (b *board) left(n *node) bool {
-	return n.reports[bySlurm] == n.at && b.held[bySlurm] != 0 && b.held[bySlurm] < n.at && b.named < n.at
+	if n.reports[bySlurm] != n.at || b.held[bySlurm] == 0 || b.held[bySlurm] >= n.at || b.named >= n.at {
+		return false
+	}
+	if b.named == n.reports[byKubelet] && n.at-b.named < 5*minute {
+		return false
+	}
+	return b.shown(n) || !n.hasTelemetry(n.at)
 }

@@ -87,12 +87,13 @@ type board struct {
 	memory int64   // MiB; 0: not known
 	watts  float64 // its greatest power limit; 0: not known
 	class  *ledger.Class
-	known  uint32   // version of the node's facts in class
-	held   reported // the newest snapshot in which it or a part of it had an owner
-	listed bool     // gpu.allocation has named it or a part of it
-	seen   int64    // its newest telemetry, that of its parts included
-	named  int64    // the newest snapshot with it
-	vague  int64    // the newest snapshot with a part of which the share is not known
+	known  uint32                   // version of the node's facts in class
+	held   reported                 // the newest snapshot in which it or a part of it had an owner
+	listed bool                     // gpu.allocation has named it or a part of it
+	seen   int64                    // its newest telemetry, that of its parts included
+	claims [managers][]ledger.Point // of a node with two managers: what each gave away in its newest snapshot with it
+	named  int64                    // the newest snapshot with it
+	vague  int64                    // the newest snapshot with a part of which the share is not known
 	parts  []part
 	// Of a node without gpu.allocation: the newest time of its telemetry, and the first as
 	// long as nothing was added.

@@ -47,7 +47,7 @@ func (n *node) unresolve(a *allocation) {
 // complete ends the newest snapshot of a node: what the kubelet could not name is placed, and
 // what is nowhere is counted as unplaced. Boards that telemetry shows and the snapshot does
 // not name are unknown, unless nothing is unplaced and they were named before: then the
-// ledger knows that they are missing.
+// ledger knows that they are missing. So are boards that no job has any more.
 func (x *snapshots) complete(n *node) {
 	if n.at == 0 || n.empty {
 		return
@@ -65,13 +65,21 @@ func (x *snapshots) complete(n *node) {
 		}
 	}
 	for _, b := range n.boards {
-		if b.fresh(n.at) && b.seen <= n.at+5*minute && (unplaced || !b.listed || b.placed(n) || b.left(n)) {
+		if b.shown(n) && (unplaced || !b.listed || b.placed(n)) || b.left(n) {
 			x.unnamed(n, b)
 		}
 	}
 	clear(n.unresolved)
 	n.unresolved = n.unresolved[:0]
+	for manager, at := range n.reports {
+		if at == n.at {
+			x.ledger.Complete(n.key.cluster, n.key.name, manager == bySlurm, at)
+		}
+	}
 }
+
+// shown reports whether there is telemetry of the board at about the newest snapshot.
+func (b *board) shown(n *node) bool { return b.fresh(n.at) && b.seen <= n.at+5*minute }
 
 // candidates calls f with the parts of the node that telemetry shows and the snapshot does
 // not name: instances, and boards without them.
@@ -210,7 +218,7 @@ func (x *snapshots) add(n *node, b *board, i int, at int64, o *owner, state ledg
 		}
 		p.Estimated = d.estimated
 	}
-	x.ledger.Add(p)
+	x.claim(n, b)
 }
 
 // unplaced counts the time of an owner of which the board is not known.

@@ -194,6 +194,32 @@ func TestIdle(t *testing.T) {
 	assert.InDelta(t, idle+minute, rows(l)["a"].Idle, float64(30*second), "the stretch begins again")
 }
 
+// A utilization holds for two and a half intervals of its points, unless a staleness is configured.
+// A silence of the exporter is no interval.
+func TestHowLongAUtilizationHolds(t *testing.T) {
+	for _, tt := range []struct{ interval, staleness, want int64 }{
+		{5 * second, 0, 45 * second}, {15 * second, 0, 45 * second}, {minute, 0, 150 * second}, {5 * minute, 0, 750 * second},
+		{7 * minute, 0, 45 * second}, {minute, 45 * second, 45 * second}, {15 * second, 2 * minute, 2 * minute},
+	} {
+		cfg := config()
+		cfg.Staleness = tt.staleness
+		l := New(cfg, t0)
+		measured, before := int64(0), int64(0)
+		for at := t0; at <= t0+4*hour; at += 5 * second {
+			add(l, at, owned("g", "g", "a", share.Whole))
+			if away := at-t0 > hour && at-t0 < 90*minute || at-t0 > 3*hour; !away && (at-t0)%tt.interval == 0 {
+				l.Utilization("g", "g", at, .5)
+				measured = at
+			}
+			if at == measured {
+				before = rows(l)["a"].Unmeasured
+			}
+		}
+		silent := t0 + 4*hour - measured
+		assert.InDelta(t, silent-tt.want, rows(l)["a"].Unmeasured-before, float64(10*second), "%v", tt)
+	}
+}
+
 func TestBadUtilization(t *testing.T) {
 	l := New(config(), t0)
 	a := owned("g", "g", "a", share.Whole)
@@ -215,6 +241,47 @@ func TestUnplaced(t *testing.T) {
 		add(l, t0+at, p)
 	}
 	assert.Equal(t, map[string]Amounts{"a": {Unplaced: minute}}, rows(l))
+}
+
+// Parts that cannot be placed are no boards: they have a limit of their own, and end with the next
+// snapshot of their node that does not have them.
+func TestUnplacedPartsAreLimited(t *testing.T) {
+	cfg := config()
+	cfg.MaxBoards = 8
+	l := New(cfg, t0)
+	part := func(i int64) Point {
+		p := owned(fmt.Sprint("n/part", i), fmt.Sprint("n/part", i), fmt.Sprint("pod", i), share.Whole)
+		p.Virtual = true
+		return p
+	}
+	for at := t0; at <= t0+3*hour; at += 15 * second {
+		for i := range int64(4) { // of pods that follow each other, each for ten minutes
+			add(l, at, part(i+4*((at-t0)/(10*minute))))
+		}
+		for i := range 8 {
+			add(l, at, owned(fmt.Sprint("g", i), fmt.Sprint("g", i), "train", share.Whole))
+		}
+		l.Complete("c", "n", false, at)
+		if at == t0+hour {
+			var err error
+			l, err = Restore(cfg, l.Encode())
+			require.NoError(t, err)
+		}
+	}
+	got := rows(l)
+	assert.InDelta(t, 8*3*hour, got["train"].Time, float64(8*minute), "the boards have the whole limit")
+	for i := range 17 * 4 {
+		assert.InDelta(t, 10*minute, got[fmt.Sprint("pod", i)].Unplaced, float64(16*second), i)
+	}
+	assert.Equal(t, 4+8, l.Boards())
+	assert.Zero(t, l.Counts().Refused)
+	for i := range int64(6) { // two too many, and a board
+		add(l, t0+3*hour+15*second, part(1000+i))
+	}
+	add(l, t0+3*hour+15*second, owned("g1000", "g1000", "train", share.Whole))
+	assert.Equal(t, int64(3), l.Counts().Refused)
+	l.Complete("c", "n", false, t0+3*hour+15*second)
+	assert.Equal(t, 4+8, l.Boards())
 }
 
 // Utilization and energy may come more often than owners, and before them.
