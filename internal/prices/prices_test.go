@@ -56,6 +56,7 @@ func TestBook(t *testing.T) {
 		{Match: map[string]string{MatchModel: "*A100*", "node.label.pool": "own"}, GPUHour: "1.10"},
 		{Match: map[string]string{MatchProfile: "1g.*", MatchModel: "*"}, GPUHour: "0.5"},
 		{Match: map[string]string{MatchModel: "*L4*"}, GPUHour: "0"},
+		{Match: map[string]string{MatchProfile: "2g.20gb.me"}, GPUHour: "2"},
 	})
 	require.NoError(t, err)
 	eight := Facts{Model: "NVIDIA H100 80GB HBM3", HostType: "gpu-h100-sxm_8gpu-128vcpu", Boards: 8}
@@ -79,6 +80,7 @@ func TestBook(t *testing.T) {
 		{"a label", Facts{Model: "NVIDIA A100-SXM4-80GB", Labels: map[string]string{"pool": "own"}}, day("2026-06-01"), Price{Rate: Rate{1_100_000_000, 1}, Kind: KindList, From: epoch}, Priced},
 		{"another label", Facts{Model: "NVIDIA A100-SXM4-80GB", Labels: map[string]string{"pool": "x"}}, day("2026-06-01"), Price{}, NoRule},
 		{"an instance", Facts{Model: "NVIDIA A30", Profile: "1g.6gb"}, day("2026-06-01"), Price{Rate: Rate{nano / 2, 1}, PerInstance: true, Kind: KindList, From: epoch}, Priced},
+		{"an instance in another form", Facts{Profile: "2g.20gb+me"}, day("2026-06-01"), Price{Rate: Rate{2 * nano, 1}, PerInstance: true, Kind: KindList, From: epoch}, Priced},
 		{"free of charge", Facts{Model: "NVIDIA L4"}, day("2026-06-01"), Price{Rate: Rate{0, 1}, Kind: KindList, From: epoch}, Priced},
 		{"nothing is known", Facts{}, day("2026-06-01"), Price{}, NoRule},
 	} {
