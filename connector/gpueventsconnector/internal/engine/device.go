@@ -30,6 +30,7 @@ type device struct {
 	opened   bool              // it is in devices.open
 	snapshot pcommon.Timestamp // the time of the points that are read; 0: all were judged
 	at       pcommon.Timestamp // the newest time that was judged
+	returned pcommon.Timestamp // the time of the first point after the newest gap
 	known    bool              // there was a time before, or a stored state
 	// The readings of snapshot, or else of at.
 	values   []float64
