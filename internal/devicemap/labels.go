@@ -42,6 +42,7 @@ type row struct {
 	board, part string
 	facts       facts
 	owner       owner
+	evidence    Evidence
 }
 
 // read sorts labels. Empty values and texts that stand for no value count as absent.
@@ -68,6 +69,7 @@ func (r *row) read(v *Vendor, labels []label) {
 			scraped = scraped || isTarget(key)
 		case exporterlabels.Field:
 			r.readField(v, key, text)
+			r.evidence |= v.evidence(key)
 		case exporterlabels.Pod, exporterlabels.Namespace, exporterlabels.Container, exporterlabels.PodUID:
 			exported = exported || exporterlabels.Exported(key)
 			r.readOwner(kind, text)
