@@ -103,6 +103,8 @@ func TestUnknownModel(t *testing.T) {
 	slices, found = SlicesOf("Board 9000", []ModelSlices{{"board 9000", Slices{6, 6}}})
 	assert.True(t, found)
 	assert.Equal(t, Slices{6, 6}, slices)
+	slices, _ = SlicesOf("NVIDIA H20-3e", nil)
+	assert.Equal(t, Slices{7, 8}, slices, "an H20 with more memory")
 	slices, _ = SlicesOf("NVIDIA A300", nil)
 	assert.Zero(t, slices, "an A300 is no A30")
 }
