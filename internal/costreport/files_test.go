@@ -272,6 +272,23 @@ func TestFOCUSRatios(t *testing.T) {
 	for boards, s := range sums {
 		assert.Equal(t, "1", s.RatString(), boards)
 	}
-	assert.Equal(t, r.Total.Cost.String(), sum(t, all, "EffectiveCost"), "of what is spread nothing is lost")
+	effective, ok := new(big.Rat).SetString(sum(t, all, "EffectiveCost"))
+	require.True(t, ok)
+	unpriced := 0
+	for _, cells := range all {
+		if cells["EffectiveCost"] != "" {
+			continue
+		}
+		unpriced++
+		assert.NotEqual(t, "H100", cells["x_GpuModel"], "what has no price has no cost")
+		shared, ok := new(big.Rat).SetString(cells["x_SharedCost"])
+		require.True(t, ok)
+		effective.Add(effective, shared)
+	}
+	assert.Positive(t, unpriced)
+	total, ok := new(big.Rat).SetString(r.Total.Cost.String())
+	require.True(t, ok)
+	assert.Equal(t, total.RatString(), effective.RatString(), "of what is spread nothing is lost")
+	assert.Equal(t, "0", sum(t, all, "x_SharedCost"))
 	assert.ErrorIs(t, WriteFOCUS(&bytes.Buffer{}, &Report{Options: Options{By: ByTenant}}), errFOCUS)
 }

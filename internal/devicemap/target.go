@@ -50,6 +50,7 @@ type Target struct {
 	still    still
 	judged   bool // gpu.exporter.frozen was written
 	surveyed surveyed
+	meanings meanings
 	wasUp    bool // what gpu.exporter.up was before
 	limited  bool // the scrape before was refused by a limit of the exporter
 }
@@ -61,6 +62,8 @@ type pageState struct {
 	order   []*Device         // devices on this page, in order of appearance
 	loose   []rawPoint        // rows without a device, of unknown families
 	shares  []share           // rows that may be shares, see shares.go
+	unclear []Row             // rows of ambiguous families
+	doubt   string            // the first of them that the page contradicts itself about
 	refused Refused
 	over    Over // the first limit of a target that it is over
 	counted int  // devices that the exporter counts, 0 where it does not
@@ -86,6 +89,7 @@ type Result struct {
 	Lack    Lack   // where there is no device
 	Why     string // the evidence of Lack
 	Missing int    // devices that the exporter counts and has no row of
+	Doubt   string // the family with a unit about which the page contradicts itself, and how
 }
 
 // Map turns one scrape into metrics.
@@ -99,7 +103,7 @@ func (t *Target) Map(p *Page, e Exporter) Result {
 	t.writeExporter(out, p, e, node)
 	t.writeDevices(out, node, e.Pod)
 	t.forget()
-	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused, Over: t.page.over}
+	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused, Over: t.page.over, Doubt: t.page.doubt}
 	if p.Up && result.Devices == 0 {
 		result.Lack, result.Why = p.lack(t.vendor)
 	}

@@ -115,7 +115,7 @@ func (s *scraper) scrape(rows ...[]string) Result {
 		}
 		var v float64
 		_, _ = fmt.Sscan(r[len(r)-1], &v)
-		p.Rows = append(p.Rows, Row{NewSeries(s.v.NewFamily(r[0]), s.labels[id], nil), v})
+		p.Rows = append(p.Rows, Row{NewSeries(s.v.NewFamily(r[0]), s.labels[id], nil), v, strings.Contains(r[len(r)-1], ".")})
 	}
 	return s.target.Map(p, Exporter{Address: "a", Port: 1})
 }

@@ -95,6 +95,18 @@ func (t *target) logDevices(e *Exporter, logger *zap.Logger, result *devicemap.R
 	}
 }
 
+// logDoubt logs that a page contradicts itself about the unit of a family.
+func (t *target) logDoubt(e *Exporter, logger *zap.Logger, doubt string) {
+	switch {
+	case !t.doubts.shouldLog(fetch.Outcome(doubt), time.Now()):
+	case doubt == "":
+		logger.Info("the page contradicts itself about no unit any more")
+	default:
+		logger.Warn("the page contradicts itself about the unit of a field, which is left out",
+			zap.String("remedy", e.Doubt), zap.String("cause", doubt))
+	}
+}
+
 // logLimits logs that a page is over a limit of the receiver: what goes beyond is
 // missing although the exporter is up.
 func (t *target) logLimits(e *Exporter, logger *zap.Logger, over devicemap.Over, samples int) {

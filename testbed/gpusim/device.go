@@ -261,7 +261,7 @@ func (b *board) read(k int64) []reading {
 	all, hot := b.whole(k), b.node.faults.throttled(b.index, k)
 	m := b.model
 	base := reading{
-		board: b, driver: b.node.faults.driver(b.node.exp.driver, k), harm: b.node.faults.harm(b, k, all.util > .5), power: b.watts(all, hot, k), energy: b.state.energy,
+		board: b, driver: b.node.faults.driver(b.node.driver(), k), harm: b.node.faults.harm(b, k, all.util > .5), power: b.watts(all, hot, k), energy: b.state.energy,
 		powerNS: b.state.powerNS, thermalNS: b.state.thermalNS,
 		smClock: m.SMIdle, memClock: m.MemIdle, clocks: reasonIdle,
 		pcieTx: math.Round(9000 + all.pcieTx*m.PCIeGBps*1e9), pcieRx: math.Round(14000 + all.pcieRx*m.PCIeGBps*1e9),

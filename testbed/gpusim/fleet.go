@@ -79,6 +79,9 @@ func newNode(fl *Fleet, nc Node) (*node, error) {
 	if n.exp, err = findExporter(nc.Version); err != nil {
 		return nil, fmt.Errorf("version: %w", err)
 	}
+	if n.exp.first && len(nc.MIG) > 0 {
+		return nil, fmt.Errorf("mig: an exporter of version %s knows none, use 2.1 or later", nc.Version)
+	}
 	names := nc.Models
 	if len(names) == 0 {
 		for range min(nc.Devices, 9) {
@@ -183,6 +186,9 @@ func (n *node) page(t time.Duration, stamp time.Time, host string) []byte {
 	return w.Bytes()
 }
 
+// driver is the version of the node's driver, faults aside.
+func (n *node) driver() string { return cmp.Or(n.cfg.Driver, n.exp.driver) }
+
 // at is a time since the start as a node knows it: not before its last change.
 func (n *node) at(t time.Duration) time.Duration {
 	return max(t, time.Duration(n.since)*time.Second)
@@ -267,7 +273,7 @@ func (fl *Fleet) Devices(node string) ([]DeviceInfo, error) {
 	for i, b := range n.boards {
 		d := b.info()
 		d.UUID = b.current(n.faults.harm(b, k, false).boards)
-		d.Index, d.NUMANode, d.Driver = n.faults.index(b, k), i*2/max(len(n.boards), 2), n.faults.driver(n.exp.driver, k)
+		d.Index, d.NUMANode, d.Driver = n.faults.index(b, k), i*2/max(len(n.boards), 2), n.faults.driver(n.driver(), k)
 		out = append(out, d)
 	}
 	return out, nil

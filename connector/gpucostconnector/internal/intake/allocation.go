@@ -4,6 +4,7 @@
 package intake
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/partition"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
@@ -142,7 +144,7 @@ func (a *allocation) read(attrs pcommon.Map) {
 		}
 	}
 	if a.profile == "" {
-		a.profile = partition.Mode(a.resource)
+		a.profile = cmp.Or(migprofile.Resource(a.resource), partition.Mode(a.resource))
 	}
 }
 
@@ -251,9 +253,7 @@ func (x *snapshots) part(b *board, a *allocation, is *place, at int64) {
 	}
 	d.named = max(d.named, at)
 	if device != b.id {
-		if a.profile != "" && a.profile != d.profile {
-			d.profile, d.computed = text(a.profile), false
-		}
+		d.describe(a.profile)
 		known := false
 		p.Profile, p.Rest = d.profile, ledger.Stranded
 		if p.Share, known = x.instance(b, d); !known {

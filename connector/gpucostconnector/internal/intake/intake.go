@@ -107,8 +107,8 @@ func (x *Intake) restore(k *ledger.Known) {
 	}
 	n.facts = facts{k.Class.HostType, k.Class.Region, k.Class.Capacity, k.Class.Pool, k.Class.Labels}
 	for _, p := range k.Parts {
-		if q := b.part(p.ID); q != nil && p.Profile != "" {
-			q.profile = p.Profile
+		if q := b.part(p.ID); q != nil {
+			q.describe(p.Profile)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/partition"
 )
 
@@ -103,7 +104,7 @@ type board struct {
 // part is a board or a part of it, as telemetry and gpu.allocation show it.
 type part struct {
 	id        string
-	profile   string
+	profile   string         // of an instance or of a partition, in its normal form
 	owner     *owner         // as telemetry names it
 	seen      int64          // its newest telemetry
 	named     int64          // the newest snapshot with it
@@ -196,6 +197,16 @@ func (b *board) part(id string) *part {
 	return &b.parts[len(b.parts)-1]
 }
 
+// describe notes the profile of an instance or of a partition, as a point names it.
+func (p *part) describe(profile string) {
+	if profile == "" || profile == p.profile {
+		return
+	}
+	if profile = text(migprofile.Normal(profile)); profile != p.profile {
+		p.profile, p.computed = profile, false
+	}
+}
+
 // changed forgets what was computed from the model and the memory of the board.
 func (b *board) changed() {
 	for i := range b.parts {
@@ -209,7 +220,7 @@ func (x *fleet) instance(b *board, p *part) (share.Fraction, bool) {
 		p.share, p.estimated = share.Fraction{}, false
 		if n := partition.Count(p.profile, b.model); n > 0 {
 			p.share, _ = share.Of(1, int64(n)) // partitions of a board are equal
-		} else if profile, err := share.ParseProfile(p.profile); err == nil {
+		} else if profile, ok := migprofile.Parse(p.profile); ok {
 			of, _ := share.SlicesOf(b.model, x.cfg.MIGSlices)
 			p.share, p.estimated, _ = share.Instance(profile, of, x.cfg.MIGShare, b.memory)
 		}

@@ -9,13 +9,14 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 )
 
 // unresolved is a part that an owner has, or that is free, of a device that the kubelet
 // could not name.
 type unresolved struct {
 	id      string
-	profile string // of a MIG instance, as far as points name it
+	profile string // as in part; "" where no point names it
 	owner   *owner // nil: it is free
 	share   float64
 	at      *board // where it was placed, and which part of it
@@ -35,13 +36,8 @@ func (n *node) unresolve(a *allocation) {
 	if len(n.unresolved) >= maxUnresolved {
 		return
 	}
-	u := unresolved{id: strings.Clone(a.id), owner: a.owner, share: a.share, profile: strings.Clone(a.profile)}
-	if u.profile == "" {
-		if _, profile, is := strings.Cut(a.resource, "/mig-"); is {
-			u.profile = strings.Clone(profile)
-		}
-	}
-	n.unresolved = append(n.unresolved, u)
+	profile := migprofile.Normal(a.profile)
+	n.unresolved = append(n.unresolved, unresolved{id: strings.Clone(a.id), owner: a.owner, share: a.share, profile: strings.Clone(profile)})
 }
 
 // complete ends the newest snapshot of a node: what the kubelet could not name is placed, and
@@ -156,7 +152,7 @@ func samePod(a, b *owner) bool {
 
 // fits reports whether a part can be the one that is meant.
 func (u *unresolved) fits(p *part) bool {
-	return u.profile == "" || p.profile == "" || strings.EqualFold(u.profile, p.profile)
+	return u.profile == "" || p.profile == "" || u.profile == p.profile
 }
 
 // placeFree places parts without owner. The kubelet lists what is allocatable: where as many

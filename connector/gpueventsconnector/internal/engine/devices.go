@@ -123,6 +123,9 @@ func (s *devices) openAt(d *device, at pcommon.Timestamp) bool {
 	if !s.isNew(at, d.snapshot, d.at, d.seen) {
 		return false
 	}
+	if s.gap(d, at) {
+		d.returned = at
+	}
 	if last := d.latest(); last != 0 && at > last {
 		d.gaps = [2]time.Duration{time.Duration(at - last), d.gaps[0]}
 	}

@@ -14,6 +14,13 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
+// gap reports whether the time from the newest point of a device to the time at is more than
+// one or two intervals: in it the node may have been booted. Before the first point it is.
+func (l *ledger) gap(d *device, at pcommon.Timestamp) bool {
+	last := d.latest()
+	return last == 0 || at.AsTime().Sub(last.AsTime()) > max(l.staleness, 2*d.interval())
+}
+
 // reconfiguring takes a point of gpu.node.mig.reconfiguring.
 func (s *devices) reconfiguring(n subject.Node, at pcommon.Timestamp, on bool) {
 	if n.Name == "" {

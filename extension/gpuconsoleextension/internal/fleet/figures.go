@@ -138,7 +138,7 @@ func judge(inv *inventory.Inventory, services []*service, missing *model.Vector)
 func measure(j *age.Judge, busyFrom float64, inv *inventory.Inventory, services []*service) {
 	held := map[Key][]*inventory.Device{}
 	for _, d := range inv.Devices {
-		if len(d.Parts) > 0 {
+		if len(d.Parts) > 0 && !d.Whole() {
 			continue // the owners of its parts, which are devices of their own
 		}
 		for i, h := range d.Owners {

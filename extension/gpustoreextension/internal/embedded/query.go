@@ -56,6 +56,11 @@ func (e *evaluator) run(ctx context.Context, text string, create create) (*store
 	if len(text) > maxQueryBytes {
 		return nil, store.Errorf(store.BadQuery, "the query is longer than %d bytes", maxQueryBytes)
 	}
+	if expr, err := e.parser.ParseExpr(text); err == nil { // the engine reports the others
+		if err := checkGrowth(expr); err != nil {
+			return nil, err
+		}
+	}
 	ctx, leave, err := e.enter(ctx, e.options.QueryTimeout)
 	if err != nil {
 		return nil, err

@@ -130,6 +130,16 @@ func (p *page) put(at cell, r row) {
 	p.oldest, p.newest = min(p.oldest, at.slot), max(p.newest, at.slot)
 }
 
+// hasSlot reports whether the page has a row of a slot.
+func (p *page) hasSlot(slot uint8) bool {
+	for at := range cellsOf(p.packedCells()) {
+		if at.slot >= slot {
+			return at.slot == slot
+		}
+	}
+	return false
+}
+
 // sorted are the cells of an open page in their order.
 func (p *page) sorted() []cell { return inOrder(p.cells) }
 

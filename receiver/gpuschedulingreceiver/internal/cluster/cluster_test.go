@@ -91,6 +91,7 @@ func TestModels(t *testing.T) {
 		"NVIDIA-A100-PCIE-40GB-SHARED":       "NVIDIA A100-PCIE-40GB",
 		"NVIDIA-A100-80GB-PCIe":              "NVIDIA A100 80GB PCIe",
 		"NVIDIA-H100-NVL-MIG-1g.12gb-SHARED": "NVIDIA H100 NVL",
+		"NVIDIA-RTX-PRO-6000-MIG-1g.24gb-me": "NVIDIA RTX PRO 6000",
 		"Tesla-T4":                           "Tesla T4",
 		"Tesla-V100-SXM2-16GB":               "Tesla V100-SXM2-16GB",
 		"NVIDIA-L40S":                        "NVIDIA L40S",
