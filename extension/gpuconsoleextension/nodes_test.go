@@ -335,17 +335,17 @@ func TestInstancesThatTheKubeletCannotName(t *testing.T) {
 		listed []listed
 		want   consoleapi.DeviceState
 	}{
-		"as many of the profile":        {[]listed{{"3g.20gb", "a"}, {"1g.5gb", "b"}, {"1g.5gb", ""}}, consoleapi.DeviceFree},
-		"one more that is free":         {[]listed{{"3g.20gb", "a"}, {"1g.5gb", "b"}, {"1g.5gb", ""}, {"1g.5gb", ""}}, consoleapi.DeviceUnknown},
-		"a pod that no label has":       {[]listed{{"3g.20gb", "a"}, {"1g.5gb", "b"}, {"1g.5gb", "c"}}, consoleapi.DeviceUnknown},
-		"none that is free":             {[]listed{{"3g.20gb", "a"}, {"1g.5gb", "b"}}, consoleapi.DeviceUnknown},
-		"a label of a former pod":       {[]listed{{"3g.20gb", "a"}, {"1g.5gb", ""}}, consoleapi.DeviceUnknown},
-		"one without a profile":         {[]listed{{"3g.20gb", "a"}, {"1g.5gb", "b"}, {"1g.5gb", ""}, {"", ""}}, consoleapi.DeviceUnknown},
-		"another profile is not listed": {[]listed{{"1g.5gb", "b"}, {"1g.5gb", ""}}, consoleapi.DeviceFree},
+		"as many of the profile":        {[]listed{{"3g.20gb", "a"}, {"1g.5gb.me", "b"}, {"1g.5gb.me", ""}}, consoleapi.DeviceFree},
+		"one more that is free":         {[]listed{{"3g.20gb", "a"}, {"1g.5gb.me", "b"}, {"1g.5gb.me", ""}, {"1g.5gb.me", ""}}, consoleapi.DeviceUnknown},
+		"a pod that no label has":       {[]listed{{"3g.20gb", "a"}, {"1g.5gb.me", "b"}, {"1g.5gb.me", "c"}}, consoleapi.DeviceUnknown},
+		"none that is free":             {[]listed{{"3g.20gb", "a"}, {"1g.5gb.me", "b"}}, consoleapi.DeviceUnknown},
+		"a label of a former pod":       {[]listed{{"3g.20gb", "a"}, {"1g.5gb.me", ""}}, consoleapi.DeviceUnknown},
+		"one without a profile":         {[]listed{{"3g.20gb", "a"}, {"1g.5gb.me", "b"}, {"1g.5gb.me", ""}, {"", ""}}, consoleapi.DeviceUnknown},
+		"another profile is not listed": {[]listed{{"1g.5gb.me", "b"}, {"1g.5gb.me", ""}}, consoleapi.DeviceFree},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			for id, of := range map[string][2]string{"1": {"3g.20gb", "a"}, "7": {"1g.5gb", "b"}, "8": {"1g.5gb", ""}} {
+			for id, of := range map[string][2]string{"1": {"3g.20gb", "a"}, "7": {"1g.5gb+me", "b"}, "8": {"1g.5gb+me", ""}} {
 				more := tags{queries.Parent: uuid + "0", queries.MIGProfile: of[0], queries.MIGInstance: id}
 				if of[1] != "" {
 					more = more.with(held("ml", of[1], of[1]))

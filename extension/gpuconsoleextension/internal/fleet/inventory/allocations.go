@@ -6,7 +6,6 @@ package inventory // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpucon
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -14,6 +13,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
 
@@ -184,10 +184,9 @@ func (l *listing) add(t time.Time, held bool) {
 // profileOf returns the profile of an instance that the kubelet lists, empty for none.
 func profileOf(m model.Metric) string {
 	if profile := m[queries.MIGProfile]; profile != "" {
-		return string(profile)
+		return migprofile.Normal(string(profile))
 	}
-	_, profile, _ := strings.Cut(string(m[queries.Resource]), "/mig-")
-	return profile
+	return migprofile.Resource(string(m[queries.Resource]))
 }
 
 // putFree notes the instances of a node that are free, by the rule of gpu_cost: telemetry shows
@@ -196,7 +195,7 @@ func profileOf(m model.Metric) string {
 func (inv builder) putFree(at Place, profiles map[string]*listing) {
 	held, unowned := map[string]int{}, map[string][]*Device{}
 	for _, d := range inv.Devices {
-		profile := string(d.Identity[queries.MIGProfile])
+		profile := migprofile.Normal(string(d.Identity[queries.MIGProfile]))
 		switch {
 		case d.Node != at || profiles[profile] == nil || !d.Allocated.IsZero() || !inv.judge.Fresh(d.Seen):
 		case len(d.Owners) > 0:
