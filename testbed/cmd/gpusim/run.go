@@ -54,6 +54,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if *demo && *file != "" {
 		return errors.New("--demo and --config exclude each other")
 	}
+	if *vendor != "" && *refresh != 0 {
+		return errors.New("--refresh is not for --vendor: these exporters read their boards for each request")
+	}
 	if *vendor != "" {
 		return runVendor(ctx, &options{
 			vendor: *vendor, file: *file, host: *host, control: *control, sink: *sinkAddr, kubelets: *kubelets, sysfs: *sysfs,

@@ -229,6 +229,32 @@ func (x *snapshots) resolved(n *node, a *allocation, at int64) {
 	x.claim(n, b)
 }
 
+// claim adds the scratch point, a part of a board in the newest snapshot of a manager. What the
+// other manager of the node has given away of the board is added at the same time: a part that a
+// pod and a job have is contested, and is not in turn that of each.
+func (x *snapshots) claim(n *node, b *board) {
+	at, manager := x.point.Time, byKubelet
+	if x.point.Owner != nil && x.point.Owner.SlurmCluster != "" {
+		manager = bySlurm
+	}
+	claims := b.claims[manager]
+	late := len(claims) > 0 && claims[0].Time > at
+	if x.point.State != ledger.Held || n.reports[managers-1-manager] == 0 || late {
+		x.ledger.Add(&x.point)
+		return
+	}
+	b.claims[manager] = remember(claims, &x.point)
+	for by, points := range b.claims { // always in the same order
+		newest := by == manager || len(points) > 0 && points[0].Time == n.reports[by] && at-points[0].Time < 5*minute
+		for i := range points {
+			if x.point = points[i]; newest {
+				x.point.Time = at
+				x.ledger.Add(&x.point)
+			}
+		}
+	}
+}
+
 // fill makes the scratch point one of an owner, or a free one, without what is about the
 // device.
 func (x *snapshots) fill(n *node, o *owner, at int64) {
