@@ -115,10 +115,14 @@ func DevicesRemembered(s Selector, within time.Duration) string {
 	return "max" + identity + "(" + last(general(s)) + " or " + last(of(MemoryUsage, s)) + " or " + last(of(Power, s)) + ")"
 }
 
-// UtilizationPeak asks for the highest utilization of devices within a time,
-// regardless of their owners.
+// UtilizationPeak asks for the highest utilization of devices within a time, by their owners.
 func UtilizationPeak(s Selector, within time.Duration) string {
-	return "max" + deviceIdentity + "(max_over_time(" + general(s) + "[" + duration(within) + "]))"
+	return "max" + identity + "(max_over_time(" + general(s) + "[" + duration(within) + "]))"
+}
+
+// OwnersBefore asks which owners devices had a time ago.
+func OwnersBefore(s Selector, ago time.Duration) string {
+	return "count" + identity + "(" + general(s) + " offset " + duration(ago) + ")"
 }
 
 // SeenBefore asks which devices were seen a time ago.

@@ -56,7 +56,7 @@ func everyQuery(s Selector) map[string]string {
 		"ServicesEvaluated": ServicesEvaluated(s), "NewestEvaluations": NewestEvaluations(s), "LastEvaluation": LastEvaluation(s, time.Hour),
 		"PodStates": PodStates(s), "Thresholds": Thresholds(), "MissingPods": MissingPods(s), "ExportersMoved": ExportersMoved(s, time.Hour),
 		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesSeen": DevicesSeen(s),
-		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "SeenBefore": SeenBefore(s, time.Minute),
+		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "SeenBefore": SeenBefore(s, time.Minute), "OwnersBefore": OwnersBefore(s, time.Minute),
 		"Allocations": Allocations(s), "AllocationTimes": AllocationTimes(s), "Exporters": Exporters(s), "ExporterTimes": ExporterTimes(s),
 		"NodeTimes": NodeTimes(s), "ExportersRemembered": ExportersRemembered(s, time.Hour), "DeviceValues": DeviceValues(s),
 		"RecentDeviceValues": RecentDeviceValues(s, time.Minute), "OfDevices": OfDevices(Power, s, time.Minute), "Capacity": Capacity(s, time.Hour), "Gone": Gone(Power, s, time.Minute, time.Hour),

@@ -926,7 +926,7 @@ export interface components {
              */
             state: "lost" | "split" | "idle" | "held" | "free" | "unknown";
             holders: components["schemas"]["Holder"][];
-            /** @description Utilization below `config.idle_threshold` for `config.idle_for`, held or not. */
+            /** @description Utilization below `config.idle_threshold` for `config.idle_for`, held or not; of one that is held, since its owner holds it. */
             idle: boolean | null;
             values: components["schemas"]["Values"];
             not_measured: components["schemas"]["NotMeasured"];
