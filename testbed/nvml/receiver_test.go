@@ -365,6 +365,8 @@ func TestReceiverOfAHostThatChanges(t *testing.T) {
 		for range 8 {
 			p.run.Await("a scrape of both", both(up, p.whole(0), p.whole(1)))
 		}
+		p.Clear()
+		p.Fault("0", "utilization.gpu", "value", 0)
 		p.Fault("0", "memory.used", "value", 0)
 		uuid := p.Truth()[0].UUID
 		v := p.run.Await("a board at rest", both(up, not(p.has(0, "hw.power")), p.whole(1)))
