@@ -27,14 +27,6 @@ func (m *model) pointsOf(p *pod, device string, f field) []point {
 	return only
 }
 
-// allPointsOf are the points of all fields of one of the pod's devices.
-func (m *model) allPointsOf(p *pod, device string) (all []point) {
-	for f := range numSamples {
-		all = append(all, m.pointsOf(p, device, f)...)
-	}
-	return all
-}
-
 // devicesSeenOf are the devices of which the pod has telemetry, by hw.id.
 func (m *model) devicesSeenOf(p *pod) []string {
 	var out []string
@@ -91,10 +83,16 @@ func (m *model) forget(t at) {
 // the device were ended since.
 func (m *model) seenWith(p *pod, device string) (last at, ended bool) {
 	last = never
-	all := m.allPointsOf(p, device)
-	for _, x := range all {
-		if !x.end {
-			last = max(last, x.stamp)
+	var all []point // the newest of each field
+	for f := range numSamples {
+		points := m.pointsOf(p, device, f)
+		for _, x := range points {
+			if !x.end {
+				last = max(last, x.stamp)
+			}
+		}
+		if x, ok := newest(points); ok {
+			all = append(all, x)
 		}
 	}
 	now, ok := newest(all)
@@ -195,7 +193,7 @@ func (m *model) reports(p *pod, device string, t, staleness at) (isFresh, still 
 func (m *model) current(p *pod, device string, f field, t, staleness at) (isFresh, still bool) {
 	x, ok := newest(m.pointsOf(p, device, f))
 	isFresh = ok && fresh(x, t, staleness)
-	return isFresh, isFresh && m.isStill(m.nodeOf(p, device), x)
+	return isFresh, isFresh && m.isStill(p, x)
 }
 
 // newestCurrent is the newest of the current points of the device.
@@ -214,9 +212,11 @@ func (m *model) newestCurrent(p *pod, device string, t, staleness at) (best poin
 // nodeOf: "the node of a device is that of its newest point".
 func (m *model) nodeOf(p *pod, device string) (node string) {
 	stamp := never
-	for _, x := range m.allPointsOf(p, device) {
-		if x.stamp > stamp || x.stamp == stamp && x.node > node {
-			node, stamp = x.node, x.stamp
+	for f := range numSamples {
+		for _, x := range m.pointsOf(p, device, f) {
+			if x.stamp > stamp || x.stamp == stamp && x.node > node {
+				node, stamp = x.node, x.stamp
+			}
 		}
 	}
 	return node

@@ -122,7 +122,11 @@ func (m *model) allocated(p *pod, t at) bool {
 
 // isStill: the point is of a frozen exporter: gpu.exporter.frozen of
 // the same time and node is 1.
-func (m *model) isStill(node string, x point) bool {
+func (m *model) isStill(p *pod, x point) bool {
+	if !slices.ContainsFunc(m.still, func(s point) bool { return s.stamp == x.stamp }) {
+		return false // nearly always
+	}
+	node := m.nodeOf(p, x.device)
 	return slices.ContainsFunc(m.still, func(s point) bool {
 		return s.value > 0 && s.pod.cluster == x.pod.cluster && s.stamp == x.stamp &&
 			(s.node == node || s.node == "" || node == "")
