@@ -121,6 +121,7 @@ var (
 	ServicePower          = Metric{"gpu.service.power", "W", Gauge, "Power drawn by the service's devices."}
 	ServiceUtilizationMin = Metric{"gpu.service.utilization.min", "1", Gauge, "Utilization of the service's least busy pod."}
 	ServiceUtilizationMax = Metric{"gpu.service.utilization.max", "1", Gauge, "Utilization of the service's busiest pod."}
+	ServiceMeanDevices    = Metric{"gpu.service.utilization.devices", "{device}", UpDownCounter, "Devices with utilization, of which gpu.service.utilization is the mean."}
 	ServicePods           = Metric{"gpu.service.pods", "{pod}", UpDownCounter, "Pods of the service by state."}
 	ServicePodsPending    = Metric{"gpu.service.pods.pending", "{pod}", UpDownCounter, "Pods of the service that no node has accepted."}
 	ServiceDevices        = Metric{"gpu.service.devices", "{device}", UpDownCounter, "Devices held by the service by state."}

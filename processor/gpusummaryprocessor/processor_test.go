@@ -352,3 +352,26 @@ func TestShortStalenessIsReported(t *testing.T) {
 		}, logs.All()[0].ContextMap())
 	})
 }
+
+// A GPU that nvml leaves alone for two minutes at a time, so that it can be suspended, is idle and
+// not missing.
+func TestRestingIsNotMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := &recorder{}
+		p := start(t, processortest.NewNopSettings(metadata.Type), createDefaultConfig().(*Config), next)
+		time.Sleep(time.Second)
+		for i := range 4 * 20 {
+			batch := restingBatch(time.Now(), "a", "b", "c")
+			if i%12 < 4 {
+				batch = utilBatch("a", "b", "c")
+			}
+			require.NoError(t, p.ConsumeMetrics(t.Context(), batch))
+			time.Sleep(15 * time.Second)
+		}
+		synctest.Wait()
+		require.NotEmpty(t, next.summaries)
+		for _, c := range next.summaries {
+			require.NotEqual(t, 1.0, flatten(t, c.md, c.at).values["shop/api gpu.service.partial"])
+		}
+	})
+}

@@ -39,10 +39,11 @@
 //     that never had one is not reported.
 //   - A pod seen that is not expected belongs to nothing. It goes
 //     neither into counts nor into the interval.
-//   - The interval pools the gaps of all devices of the service's expected pods;
+//   - The interval pools the gaps of all devices of the service's expected pods, each
+//     of its first field;
 //     three gaps are three in all. Of an even number the median is the mean of
 //     the two in the middle.
-//   - A device that was not fresh at an evaluation, or its pod not expected,
+//   - A device of which utilization was not current at an evaluation, or its pod not expected,
 //     starts idle_for again at that evaluation. idle_for is counted from the latest of: start, that evaluation,
 //     the first utilization point, the newest one that is not below the threshold.
 //   - devices{missing} and idle_devices are those of settled pods; devices{reporting}
@@ -58,15 +59,17 @@
 //     telemetry of that hw.id is fresh, for a replica `<id>::<n>` also when that
 //     of `<id>` is: then its ratios are the device's, and it has no memory and
 //     power. The others are compared by count: of the pod's further devices
-//     with fresh utilization, the newest (then the first by hw.id) report, at most
+//     that are fresh, the newest (then the first by hw.id) report, at most
 //     as many as there are. Further ones are left out.
 //   - With Seen a pod holds the devices it was seen with, and once it was seen, those
 //     that gpu.allocation reports it has, until something newer reports otherwise: see holds.
 //     gpu.allocation makes no pod known, and none older; what is not resolved reports
 //     nothing.
-//   - A device with its newest utilization at the time of a gpu.exporter.frozen that is 1,
-//     of the same node where both name one, is not fresh. A pod that has such a device
-//     and no fresh one is degraded, and not missing.
+//   - A device is fresh while one of its fields has a current point, or gpu.device.suspended
+//     has. A point at the time of a gpu.exporter.frozen that is 1, of the same node where
+//     both name one, is not current; the node of a device is that of its newest point. A pod
+//     that has a device with such points alone and no fresh one is degraded, and not missing.
+//   - gpu.device.suspended of 1 is a utilization of 0 as well: a device that sleeps does nothing.
 //   - With Kubernetes a pod that was in a snapshot and is no longer is not
 //     expected by announcements up to then. The state of a pod in the snapshot is
 //     reported by the snapshot, of others by their announcements.
