@@ -67,6 +67,8 @@
 //   - A device with its newest utilization at the time of a gpu.exporter.frozen that is 1,
 //     of the same node where both name one, is not fresh. A pod that has such a device
 //     and no fresh one is degraded, and not missing.
+//   - Resume is a start that knows the pods of before: each is warming, and not missing, until
+//     something reports it, or until ReconnectGrace.
 //   - With Kubernetes a pod that was in a snapshot and is no longer is not
 //     expected by announcements up to then. The state of a pod in the snapshot is
 //     reported by the snapshot, of others by their announcements.
@@ -231,6 +233,26 @@ func (s *Summary) Restore(pods []SeenPod) (refused int) {
 		}
 	}
 	return refused
+}
+
+// Resume takes that what calls this Summary did not run until now: nothing could be seen, so what
+// was known before is what Restore knows after a start. Series that are absent then end.
+func (s *Summary) Resume(now time.Time) {
+	t := now.UnixNano()
+	// Telemetry alone knows the pods that were silent before the start once they would be forgotten.
+	s.restored = s.cfg.Expected == Seen && (s.restored || t-s.start >= int64(s.cfg.ServiceTTL))
+	s.start, s.nodes = t, nodeSet{}
+	if s.synced != 0 {
+		s.synced = t
+	}
+	for _, svc := range s.services {
+		svc.known, svc.wasPartial, svc.wasIdle = false, false, false
+	}
+	for _, p := range s.pods {
+		if p.restored = p.firstSeen != 0 || len(p.devices) > 0; p.firstSeen != 0 {
+			p.lastSeen = t
+		}
+	}
 }
 
 // Shift moves every time in memory by step: the wall clock was set, and what is
