@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -78,10 +79,12 @@ func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
 			d.missed = 0
 			continue
 		}
-		d.missed++
+		if d.missed++; d.missed == 1 {
+			d.missedAt = at
+		}
 		away := s.now - d.seen
-		if seen != 0 {
-			away = time.Duration(at - seen)
+		if seen != 0 { // an outage of the exporter, or of this process, is no absence of its devices
+			away = min(time.Duration(at-seen), time.Duration(at-d.missedAt)+cmp.Or(d.interval(), s.staleness/3))
 		}
 		a := devicerules.Absence{Scrapes: d.missed, Away: away, Interval: d.interval()}
 		if !a.Lost(s.lost.scrapes, s.staleness) {

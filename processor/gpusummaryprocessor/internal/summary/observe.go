@@ -330,7 +330,7 @@ func announcementOf(src *source, t int64, dp pmetric.NumberDataPoint) announceme
 func (o *observer) announce(src *source, is announcement) Reason {
 	t, held, resolved := is.time, is.held, is.resolved
 	if p := src.known; held && (p.entry != nil || t > p.removed) {
-		p.firstAnnounced = oldest(p.firstAnnounced, t)
+		p.firstAnnounced, p.restored = oldest(p.firstAnnounced, t), false
 	}
 	for i := range src.held.announced {
 		a := &src.held.announced[i]

@@ -47,7 +47,7 @@ func (j *judge) standing(p *pod) standing {
 	e := p.inCluster()
 	switch {
 	case j.cfg.Expected == Seen && j.restored:
-		return standing{running: true, age: j.now - p.firstSeen, needs: least, awaited: p.restored && reconnects}
+		return standing{running: true, age: j.now - p.firstSeen, needs: least, awaited: j.awaited(p, reconnects)}
 	case j.cfg.Expected == Seen:
 		return standing{running: true, age: j.now - max(p.firstSeen, j.start), needs: least, unaged: p.firstSeen <= j.back()}
 	case e == nil:
@@ -65,9 +65,9 @@ func (j *judge) standing(p *pod) standing {
 	}
 }
 
-// awaited reports whether the agent of p, with Kubernetes, may not have come back yet.
+// awaited reports whether the agent of p may not have come back yet.
 func (j *judge) awaited(p *pod, reconnects bool) bool {
-	return j.cfg.Expected == Kubernetes && len(p.devices) == 0 && reconnects
+	return reconnects && (p.restored || j.cfg.Expected == Kubernetes && len(p.devices) == 0)
 }
 
 // back is when all senders are back after the start.

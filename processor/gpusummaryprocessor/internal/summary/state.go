@@ -51,7 +51,7 @@ type pod struct {
 	key       podKey
 	uid       string
 	uidTime   int64 // newest point that bore uid
-	restored  bool  // it is known from before the start, and was not seen since
+	restored  bool  // it is known from before the start, and nothing reported it since
 	service   *service
 	svcTime   int64 // newest point that named service; 0: none did
 	firstSeen int64 // by telemetry; 0: never

@@ -70,6 +70,8 @@
 //     both name one, is not current; the node of a device is that of its newest point. A pod
 //     that has a device with such points alone and no fresh one is degraded, and not missing.
 //   - gpu.device.suspended of 1 is a utilization of 0 as well: a device that sleeps does nothing.
+//   - Resume is a start that knows the pods of before: each is warming, and not missing, until
+//     something reports it, or until ReconnectGrace.
 //   - With Kubernetes a pod that was in a snapshot and is no longer is not
 //     expected by announcements up to then. The state of a pod in the snapshot is
 //     reported by the snapshot, of others by their announcements.
@@ -234,6 +236,26 @@ func (s *Summary) Restore(pods []SeenPod) (refused int) {
 		}
 	}
 	return refused
+}
+
+// Resume takes that what calls this Summary did not run until now: nothing could be seen, so what
+// was known before is what Restore knows after a start. Series that are absent then end.
+func (s *Summary) Resume(now time.Time) {
+	t := now.UnixNano()
+	// Telemetry alone knows the pods that were silent before the start once they would be forgotten.
+	s.restored = s.cfg.Expected == Seen && (s.restored || t-s.start >= int64(s.cfg.ServiceTTL))
+	s.start, s.nodes = t, nodeSet{}
+	if s.synced != 0 {
+		s.synced = t
+	}
+	for _, svc := range s.services {
+		svc.known, svc.wasPartial, svc.wasIdle = false, false, false
+	}
+	for _, p := range s.pods {
+		if p.restored = p.firstSeen != 0 || len(p.devices) > 0; p.firstSeen != 0 {
+			p.lastSeen = t
+		}
+	}
 }
 
 // Shift moves every time in memory by step: the wall clock was set, and what is
