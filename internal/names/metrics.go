@@ -95,6 +95,7 @@ var (
 var (
 	ExporterUp             = Metric{"gpu.exporter.up", "1", UpDownCounter, "1 if the last scrape of the exporter succeeded, else 0."}
 	ExporterFrozen         = Metric{"gpu.exporter.frozen", "1", UpDownCounter, "1 while the exporter answers with values that have stood still, 0 while they move; absent while neither is known."}
+	ExporterUnrecognized   = Metric{"gpu.exporter.unrecognized", "1", UpDownCounter, "1 while no field of the exporter's page is known to be the utilization, memory or power of a device, else 0; absent for a page without devices."}
 	ExporterScrapeDuration = Metric{"gpu.exporter.scrape.duration", "s", Gauge, "Duration of the last scrape."}
 	ExporterScrapeSamples  = Metric{"gpu.exporter.scrape.samples", "{sample}", Gauge, "Samples on the exporter's last page."}
 )

@@ -137,7 +137,7 @@ func AllocationTimes(s Selector) string { return "timestamp(" + of(Allocation, s
 
 // Exporters asks for the states of exporters and nodes.
 func Exporters(s Selector) string {
-	return anyOf([]string{ExporterUp, Frozen, Schedulable, Reconfiguring, Released}, s)
+	return anyOf([]string{ExporterUp, Frozen, Unrecognized, Schedulable, Reconfiguring, Released}, s)
 }
 
 // ExporterTimes asks when exporters were last seen, NodeTimes when nodes were.

@@ -231,6 +231,7 @@ const (
 	ofDevice kind = iota
 	ofExporterUp
 	ofExporterFrozen
+	ofExporterUnrecognized
 	ofReconfiguring
 	ofSchedulable
 	ofNodeInfo
@@ -241,6 +242,7 @@ const (
 // kinds are the metrics that are not about a device or a service.
 var kinds = map[string]kind{
 	names.ExporterUp.Name: ofExporterUp, names.ExporterFrozen.Name: ofExporterFrozen,
+	names.ExporterUnrecognized.Name:    ofExporterUnrecognized,
 	names.GPUNodeMIGReconfiguring.Name: ofReconfiguring, names.GPUNodeSchedulable.Name: ofSchedulable,
 	names.GPUNodeInfo.Name: ofNodeInfo,
 }

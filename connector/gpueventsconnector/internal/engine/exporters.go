@@ -133,7 +133,7 @@ func (s *exporters) judge(x *exporter) {
 	// the devices.
 	if got.Succeeded && !got.Failed {
 		x.answered = s.now
-		s.devices.miss(x.id, x.at)
+		s.devices.miss(x.id, x.at, x.IsUnrecognized())
 	}
 }
 
