@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -55,7 +56,7 @@ func (r *row) read(v *Vendor, labels []label) {
 		}
 		switch kind := v.Label(key); kind {
 		case exporterlabels.MIGProfile:
-			r.facts.text[PartProfile] = text
+			r.facts.text[PartProfile] = migprofile.Normal(text)
 		case exporterlabels.Index:
 			r.facts.text[Index] = text
 		case exporterlabels.PCIAddress:

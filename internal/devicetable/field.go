@@ -120,6 +120,8 @@ type Field struct {
 	// Computed marks a field that no family prints: Name is a word for the
 	// documentation, and only the vendor's Settle gives it a value.
 	Computed bool
+	// Needs are the fields that a Computed field is made of.
+	Needs []ID
 	// Label names the family's own label where one device has several rows, or several
 	// labels, "location,type". The text of a row is the label's value, or their values
 	// joined by ",", empty where the row has none of them.

@@ -56,7 +56,10 @@ type Node struct {
 	// StaleLabels is how long a device that became free still has the former
 	// pod's labels.
 	StaleLabels Duration `json:"stale_labels,omitempty"`
-	Pods        []Pod    `json:"pods,omitempty"`
+	// Refresh is how often the exporter reads the boards; until then its page stays as it
+	// is. 0: for each request.
+	Refresh Duration `json:"refresh,omitempty"`
+	Pods    []Pod    `json:"pods,omitempty"`
 }
 
 // Load is the kind of work a pod does.

@@ -53,6 +53,30 @@ func TestPageStandsStillWithinASecond(t *testing.T) {
 	}
 }
 
+// An exporter that refreshes every 30 seconds shows the page of the last refresh, whatever is
+// asked of the fleet in between.
+func TestPageStandsStillUntilTheNextRefresh(t *testing.T) {
+	cfg := Demo(DemoTimes())
+	always, _ := newFleet(t, cfg)
+	for i := range cfg.Nodes {
+		cfg.Nodes[i].Refresh = Duration(30 * time.Second)
+	}
+	fl, _ := newFleet(t, cfg)
+	for at := time.Duration(0); at <= 4*time.Minute; at += 7 * time.Second {
+		for _, node := range fl.Nodes() {
+			want, err := always.Page(node, always.Start().Add(at.Truncate(30*time.Second)))
+			require.NoError(t, err)
+			got, err := fl.Page(node, fl.Start().Add(at))
+			require.NoError(t, err)
+			assert.Equal(t, string(want), string(got), "%s at %s", node, at)
+		}
+		assert.Equal(t, always.TruthAt(always.Start().Add(at)), fl.TruthAt(fl.Start().Add(at)), "the truth does not wait")
+	}
+	cfg.Nodes[0].Refresh = Duration(time.Second / 2)
+	_, err := New(cfg, time.Now)
+	assert.ErrorContains(t, err, "nodes[0] (gpu-node-a): refresh: 500ms has to be whole seconds")
+}
+
 func TestCountersNeverFallAndEnergyIsThePowerAddedUp(t *testing.T) {
 	cfg := Demo(DemoTimes())
 	for i := range cfg.Nodes {

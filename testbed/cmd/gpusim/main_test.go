@@ -150,6 +150,8 @@ func TestErrorsNameTheCause(t *testing.T) {
 		{[]string{"run", "--config", bad}, `unknown field "nodez"`},
 		{[]string{"run", "--config", "/does/not/exist"}, "no such file"},
 		{[]string{"run", "extra"}, "takes no arguments"},
+		{append(free[:3:3], "--refresh", "500ms"), "refresh: 500ms has to be whole seconds"},
+		{[]string{"run", "--vendor", "amd", "--refresh", "30s"}, "--refresh is not for --vendor"},
 		{[]string{"dance"}, `unknown command "dance"`},
 		{[]string{"--vendor", "acme"}, `unknown vendor "acme": use amd, gaudi or intel`},
 		{[]string{"run", "--sysfs", "/tmp"}, "--sysfs needs --vendor"},
