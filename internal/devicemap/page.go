@@ -60,6 +60,7 @@ type Family struct {
 	evidence Evidence
 	ours     bool // not one of the exporter's process
 	dropped  bool
+	passed   bool   // known, and in no table
 	share    int    // place in an owner's shares, or notShared
 	metric   string // the name of a family that is not in the table, "" until it is asked for
 	noted    noted
@@ -71,7 +72,7 @@ func (v *Vendor) NewFamily(name string) *Family {
 	if v.Family != nil {
 		canonical = v.Family(name)
 	}
-	f := &Family{name: name, share: notShared, ours: v.ours(canonical), dropped: v.Table.Drops(canonical), evidence: v.evidence(canonical)}
+	f := &Family{name: name, share: notShared, ours: v.ours(canonical), dropped: v.Table.Drops(canonical), passed: v.Table.Passes(canonical), evidence: v.evidence(canonical)}
 	if n, known := v.Table.Named(canonical); known {
 		f.id, f.field, f.or, f.row, f.prefer = n.ID, n.Field, n.Or, n.Row, n.Prefer
 		f.share = v.Shares.place(n.ID)

@@ -67,7 +67,7 @@ func (n *fieldNames) note(s *Series, page uint64) {
 		n.known[f.id] = true
 		return
 	}
-	if board := s.labels.row.board; f.dropped || f.noted == here || board == "" || board == DropRows || len(n.unknown) >= maxUnknown {
+	if board := s.labels.row.board; f.dropped || f.passed || f.noted == here || board == "" || board == DropRows || len(n.unknown) >= maxUnknown {
 		return
 	}
 	f.noted = here

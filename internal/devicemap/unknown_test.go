@@ -28,7 +28,7 @@ func judged(t *Target, page string) string {
 		if blank {
 			v = 65535
 		}
-		rows = append(rows, Row{NewSeries(t.vendor.NewFamily(family), t.vendor.NewLabels(labels), nil), v})
+		rows = append(rows, Row{NewSeries(t.vendor.NewFamily(family), t.vendor.NewLabels(labels), nil), v, false})
 	}
 	r := t.Map(&Page{Time: pcommon.Timestamp(t.page.number+1) * 1e9, Up: page != "", Rows: rows, Samples: len(rows)}, Exporter{Address: "a"})
 	var out []string
@@ -55,6 +55,7 @@ func TestUnknownFields(t *testing.T) {
 		"none is like a known one":             {[]string{"acme_fan"}, []string{"acme_fan: 1"}},
 		"none is of a device":                  {[]string{"-acme_fan -acme_load_ratio"}, []string{""}},
 		"an unknown one of no device":          {[]string{"acme_load -acme_power_watts"}, []string{"0"}},
+		"one that is known":                    {[]string{"acme_load acme_power_instant"}, []string{"0"}},
 		"a dropped one":                        {[]string{"acme_load acme_power_threshold"}, []string{"0"}},
 		"no field of the three":                {[]string{"acme_temperature"}, []string{"acme_temperature: 1"}},
 		"no value, known":                      {[]string{"acme_load= acme_temperature"}, []string{"0"}},

@@ -41,7 +41,7 @@ var acme = Vendor{
 			{Metric: &names.GPUUtilization, Key: names.HwGPUTask, Value: "general", From: []devicetable.ID{load}},
 			{Metric: &names.HwPower, From: []devicetable.ID{power}},
 		},
-		Dropped: []string{"acme_power_threshold"},
+		Dropped: []string{"acme_power_threshold"}, Passed: []string{"acme_power_instant"},
 	}),
 	Memory:   Memory{Used: []devicetable.ID{used}, Total: []devicetable.ID{total}},
 	Absent:   func(_ *devicetable.Field, v float64) bool { return v == 65535 },

@@ -58,9 +58,13 @@ type Table struct {
 	// Dropped are families that are counted and not passed on: others have the same
 	// value, or it has no meaning outside of the exporter.
 	Dropped []string
+	// Passed are families that no series is made of, and that are known: their names are like
+	// those of fields, and they are none of these with another name.
+	Passed []string
 
 	byName  map[string]Named
 	dropped map[string]bool
+	passed  map[string]bool
 	means   []ID
 	ofRows  []ID
 
@@ -89,7 +93,7 @@ const (
 // New returns the table with its names indexed. It panics where one name has two
 // meanings, which is a mistake in the table.
 func New(t Table) *Table {
-	t.byName, t.dropped = map[string]Named{}, map[string]bool{}
+	t.byName, t.dropped, t.passed = map[string]Named{}, map[string]bool{}, map[string]bool{}
 	t.means, t.ofRows = nil, nil
 	t.leaveOut()
 	for id := range t.Fields {
@@ -116,6 +120,12 @@ func New(t Table) *Table {
 			panic("a field and a dropped family: " + name)
 		}
 		t.dropped[name] = true
+	}
+	for _, name := range t.Passed {
+		if _, taken := t.byName[name]; taken || t.dropped[name] {
+			panic("a field and a passed family: " + name)
+		}
+		t.passed[name] = true
 	}
 	t.quantities = t.findQuantities()
 	return &t
@@ -213,6 +223,9 @@ func (t *Table) Named(family string) (Named, bool) {
 	n, ok := t.byName[family]
 	return n, ok
 }
+
+// Passes reports whether a family is one of Passed.
+func (t *Table) Passes(family string) bool { return t.passed[family] }
 
 // Drops reports whether a family is one of Dropped.
 func (t *Table) Drops(family string) bool { return t.dropped[family] }

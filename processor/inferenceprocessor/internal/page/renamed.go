@@ -32,6 +32,9 @@ const maxLikely = 4096
 func (p *Page) findRenamed() {
 	p.Renamed = p.Renamed[:0]
 	for _, name := range p.Unknown {
+		if p.partOfKnown(name) {
+			continue
+		}
 		for _, l := range p.likelyRows(name) {
 			if p.lacks(&l) {
 				p.Renamed = append(p.Renamed, l.Renamed)
@@ -39,6 +42,17 @@ func (p *Page) findRenamed() {
 			}
 		}
 	}
+}
+
+// partOfKnown reports whether a name is that of a part of a known histogram or summary, which
+// a page without types has as a family.
+func (p *Page) partOfKnown(name string) bool {
+	for _, part := range [...]string{"_bucket", "_sum", "_count"} {
+		if whole, is := strings.CutSuffix(name, part); is && len(p.index.Find(whole)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // lacks reports whether the page is the engine's, or no engine's that is known, and no row

@@ -20,7 +20,12 @@ import (
 )
 
 // Table is the table of DCGM fields.
-var Table = devicetable.New(devicetable.Table{Fields: fields, Series: nvidia.Series, Derived: nvidia.Derived})
+var Table = devicetable.New(devicetable.Table{Fields: fields, Series: nvidia.Series, Derived: nvidia.Derived, Passed: passed})
+
+// passed are fields beside those of the table that have names like theirs.
+var passed = []string{
+	"DCGM_EXP_XID_ERRORS_COUNT", "DCGM_FI_DEV_FB_USED_PERCENT", "DCGM_FI_DEV_FB_USED_RATIO", "DCGM_FI_DEV_POWER_USAGE_INSTANT",
+}
 
 // Vendor is NVIDIA's dcgm-exporter.
 var Vendor = devicemap.Vendor{
