@@ -100,6 +100,54 @@ func fleetOfNodes(w *world) {
 	w.write(queries.Allocation, allocation("shared", uuid+"9::2", nil), 20*time.Minute, 0, constant(0))
 }
 
+// A device that did nothing is idle-held once its owner has held it for idle_for: what it did not do
+// before is not this owner's.
+func TestIdleCountsFromTheOwnersStart(t *testing.T) {
+	w := newWorld(t)
+	w.exporter("n", 1, 0)
+	a, b := held("ml", "notes", "notes-0"), held("ml", "notes", "notes-1")
+	idle := map[string]float64{"utilization": 0.01, "used": gib}
+	for i, tt := range []struct {
+		before, now tags // owners until, and from, so long ago
+		changed     time.Duration
+	}{
+		{before: a, now: a, changed: time.Minute},
+		{before: a, now: b, changed: time.Minute},
+		{before: nil, now: b, changed: time.Minute},
+		{before: b, now: a, changed: 18 * time.Minute},
+		{before: a, now: nil, changed: time.Minute},
+	} {
+		id := fmt.Sprint(uuid, i)
+		w.gpu(gpu{tags: device("n", id, i, tt.before), values: idle, from: 30 * time.Minute, until: tt.changed + interval})
+		if fmt.Sprint(tt.before) != fmt.Sprint(tt.now) {
+			for name := range idle {
+				metric, more := figure(name)
+				w.end(metric, device("n", id, i, tt.before).with(more), tt.changed)
+			}
+		}
+		w.gpu(gpu{tags: device("n", id, i, tt.now), values: idle, from: tt.changed})
+		share := 0.0
+		if tt.now != nil {
+			share = 1
+		}
+		w.write(queries.Allocation, allocation("n", id, tt.now), tt.changed, 0, constant(share))
+	}
+	// One whose owner was not known for a moment, as when its agent started again.
+	id := uuid + "9"
+	w.gpu(gpu{tags: device("n", id, 9, a), values: idle, from: 30 * time.Minute, until: 6 * time.Minute})
+	w.gpu(gpu{tags: device("n", id, 9, nil), values: idle, from: 345 * time.Second, until: 5 * time.Minute})
+	w.gpu(gpu{tags: device("n", id, 9, a), values: idle, from: 285 * time.Second})
+	w.write(queries.Allocation, allocation("n", id, a), 20*time.Minute, 0, constant(1))
+	devices := ok[consoleapi.NodesAnswer](serveAPI(t, w.store, w.now, nil), "nodes", nil).Nodes[0].Devices
+	var got []consoleapi.DeviceState
+	for _, d := range devices {
+		got = append(got, d.State)
+	}
+	assert.Equal(t, []consoleapi.DeviceState{
+		consoleapi.DeviceIdle, consoleapi.DeviceHeld, consoleapi.DeviceHeld, consoleapi.DeviceIdle, consoleapi.DeviceFree, consoleapi.DeviceIdle,
+	}, got)
+}
+
 func TestNodes(t *testing.T) {
 	w := newWorld(t)
 	fleetOfNodes(w)

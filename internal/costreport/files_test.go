@@ -4,6 +4,7 @@
 package costreport
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
@@ -120,6 +121,20 @@ func TestCSVCells(t *testing.T) {
 	assert.Empty(t, all[i]["priced_cost"])
 	assert.Equal(t, "1200", all[i]["unpriced_gpu_seconds"])
 	assert.Equal(t, "true", all[len(all)-7]["open"])
+}
+
+// Others choose the names of tenants and services: no spreadsheet takes one for a formula.
+func TestNamesAreNoFormulas(t *testing.T) {
+	for name, want := range map[string]string{
+		"svc": "svc", "a=b": "a=b", "": "", "=1+1": "'=1+1", "@x": "'@x", "-1": "'-1", " =1": "' =1", "\t+1": "'\t+1", "＝1": "'＝1", "＠x": "'＠x",
+	} {
+		assert.Equal(t, want, harmless(name), name)
+	}
+	var line bytes.Buffer
+	out := bufio.NewWriter(&line)
+	writeLine(out, []string{"svc;=cmd()", `a"b`, "1", "ns/a-b"})
+	require.NoError(t, out.Flush())
+	assert.Equal(t, "\"svc;=cmd()\",\"a\"\"b\",1,ns/a-b\n", line.String(), "a semicolon separates no cells")
 }
 
 // column is a column of FOCUS as the specification has it.

@@ -4,8 +4,8 @@
 package costreport
 
 import (
+	"bufio"
 	"cmp"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"io"
@@ -104,14 +104,12 @@ func WriteFOCUS(w io.Writer, r *Report) error {
 	if r.By != ByRow || r.Top != 0 {
 		return errFOCUS
 	}
-	out := csv.NewWriter(w)
+	out := bufio.NewWriter(w)
 	cells := make([]string, len(focusColumns))
 	for i, c := range focusColumns {
 		cells[i] = c.name
 	}
-	if err := out.Write(cells); err != nil {
-		return err
-	}
+	writeLine(out, cells)
 	ratios := ratiosOf(r)
 	for i := range r.Lines {
 		l := focusLine{&r.Lines[i], r, ratios[i]}
@@ -123,12 +121,9 @@ func WriteFOCUS(w io.Writer, r *Report) error {
 				cells[i] = c.cell(&l)
 			}
 		}
-		if err := out.Write(cells); err != nil {
-			return err
-		}
+		writeLine(out, cells)
 	}
-	out.Flush()
-	return out.Error()
+	return out.Flush()
 }
 
 // ratiosOf are the parts that lines have of the time of their boards in their period, in

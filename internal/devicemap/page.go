@@ -62,6 +62,7 @@ type Family struct {
 	dropped  bool
 	share    int    // place in an owner's shares, or notShared
 	metric   string // the name of a family that is not in the table, "" until it is asked for
+	noted    noted
 }
 
 // NewFamily returns the family of a name, without TYPE and HELP.

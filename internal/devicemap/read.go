@@ -12,6 +12,9 @@ import (
 // read sorts all rows of one page to their devices.
 func (t *Target) read(p *Page) {
 	t.page.start(p)
+	if p.Up {
+		t.fields.startPage(len(t.vendor.Table.Fields))
+	}
 	if t.vendor.Survey != nil {
 		t.surveyed.find(t.vendor, p, t.page.number)
 	}
@@ -119,6 +122,7 @@ func (t *Target) readRow(s *Series, field *devicetable.Field, v float64, now pco
 		refused[WrongType]++
 		return
 	}
+	t.fields.note(s, t.page.number)
 	if reason, ok := t.vendor.check(v, field); !ok {
 		refused[reason]++
 		return

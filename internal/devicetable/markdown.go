@@ -50,7 +50,10 @@ func (t *Table) Markdown(w Words) string {
 	b.WriteString("\n" + about + "\n\n")
 	row(&b, "Metric", "Kind, unit", "What")
 	row(&b, "---", "---", "---")
-	for _, m := range []*names.Metric{&names.ExporterUp, &names.ExporterFrozen, &names.ExporterScrapeDuration, &names.ExporterScrapeSamples} {
+	for _, m := range []*names.Metric{&names.ExporterUp, &names.ExporterFrozen, &names.ExporterUnrecognized, &names.ExporterScrapeDuration, &names.ExporterScrapeSamples} {
+		if m == &names.ExporterUnrecognized && w.Source != "" {
+			continue // its fields are known
+		}
 		row(&b, code(m.Name), kind(m), m.Description)
 	}
 	b.WriteString("\n## Fields\n\n")

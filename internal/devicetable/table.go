@@ -63,6 +63,8 @@ type Table struct {
 	dropped map[string]bool
 	means   []ID
 	ofRows  []ID
+
+	quantities []Quantity
 }
 
 // Named is what a family of a name is.
@@ -115,6 +117,7 @@ func New(t Table) *Table {
 		}
 		t.dropped[name] = true
 	}
+	t.quantities = t.findQuantities()
 	return &t
 }
 

@@ -95,6 +95,7 @@ var (
 var (
 	ExporterUp             = Metric{"gpu.exporter.up", "1", UpDownCounter, "1 if the last scrape of the exporter succeeded, else 0."}
 	ExporterFrozen         = Metric{"gpu.exporter.frozen", "1", UpDownCounter, "1 while the exporter answers with values that have stood still, 0 while they move; absent while neither is known."}
+	ExporterUnrecognized   = Metric{"gpu.exporter.unrecognized", "1", UpDownCounter, "1 while no field of the exporter's page is known to be the utilization, memory or power of a device, else 0; absent for a page without devices."}
 	ExporterScrapeDuration = Metric{"gpu.exporter.scrape.duration", "s", Gauge, "Duration of the last scrape."}
 	ExporterScrapeSamples  = Metric{"gpu.exporter.scrape.samples", "{sample}", Gauge, "Samples on the exporter's last page."}
 )
@@ -121,6 +122,7 @@ var (
 	ServicePower          = Metric{"gpu.service.power", "W", Gauge, "Power drawn by the service's devices."}
 	ServiceUtilizationMin = Metric{"gpu.service.utilization.min", "1", Gauge, "Utilization of the service's least busy pod."}
 	ServiceUtilizationMax = Metric{"gpu.service.utilization.max", "1", Gauge, "Utilization of the service's busiest pod."}
+	ServiceMeanDevices    = Metric{"gpu.service.utilization.devices", "{device}", UpDownCounter, "Devices with utilization, of which gpu.service.utilization is the mean."}
 	ServicePods           = Metric{"gpu.service.pods", "{pod}", UpDownCounter, "Pods of the service by state."}
 	ServicePodsPending    = Metric{"gpu.service.pods.pending", "{pod}", UpDownCounter, "Pods of the service that no node has accepted."}
 	ServiceDevices        = Metric{"gpu.service.devices", "{device}", UpDownCounter, "Devices held by the service by state."}

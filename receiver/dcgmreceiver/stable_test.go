@@ -52,9 +52,10 @@ func TestOwnMetrics(t *testing.T) {
 		metrics[name] = m.Attributes
 	}
 	assert.Equal(t, map[string][]string{
-		"dcgm_receiver_devices":      nil,
-		"dcgm_receiver_rows_refused": {"exporter", "reason", "receiver"},
-		"dcgm_receiver_scrapes":      {"outcome"},
+		"dcgm_receiver_devices":        nil,
+		"dcgm_receiver_rows_refused":   {"exporter", "reason", "receiver"},
+		"dcgm_receiver_scrapes":        {"outcome"},
+		"dcgm_receiver_unknown_fields": nil,
 	}, metrics)
 	reasons := []string{}
 	for reason := range (devicemap.Refused{}) {

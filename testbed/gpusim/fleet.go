@@ -19,6 +19,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/rename"
 )
 
 // Fleet is a simulated fleet. Its methods may be called at the same time.
@@ -257,7 +259,13 @@ func (fl *Fleet) PageOf(name, host string, at time.Time) ([]byte, error) {
 			stamp = at.Add(time.Duration(f.Skew))
 		}
 	}
-	return n.page(n.refreshed(t), stamp, host), nil
+	page := n.page(n.refreshed(t), stamp, host)
+	for _, f := range n.faults {
+		if f.Kind == FieldsRenamed && f.holds(t) {
+			return rename.Page(page), nil
+		}
+	}
+	return page, nil
 }
 
 // Devices lists the GPUs of a node as they are now.

@@ -92,6 +92,7 @@ var healthy = with(health("ok", "ok"), map[string]string{
 	`gpu_allocation{` + dev + `}`:                                                                            "1x480",
 	`gpu_exporter_up{` + exp + `}`:                                                                           "1x480",
 	`gpu_exporter_frozen{` + exp + `}`:                                                                       "0x480",
+	`gpu_exporter_unrecognized{` + exp + `}`:                                                                 "0x480",
 	`gpu_exporter_up{k8s_cluster_name="c1",k8s_node_name="n2",server_address="10.0.0.2",server_port="9400"}`: "1x480",
 	`gpu_node_schedulable{` + node + `}`:                                                                     "1x480",
 	`gpu_node_mig_reconfiguring{` + node + `}`:                                                               "0x480",
@@ -171,6 +172,10 @@ var scenarios = map[string]scenario{
 	"thermal throttling":   {map[string]string{`gpu_throttle_active{gpu_throttle_reason="hw_thermal",` + dev + `}`: from("0", "1")}, []string{"GPUThrottled", "GPUServiceThrottled"}},
 	"the exporter is down": {map[string]string{`gpu_exporter_up{` + exp + `}`: from("1", "0")}, []string{"GPUExporterDown"}},
 	"the exporter hangs":   {map[string]string{`gpu_exporter_frozen{` + exp + `}`: from("0", "1")}, []string{"GPUExporterFrozen"}},
+	"the exporter renames its fields": { // then no device of it is lost
+		map[string]string{`gpu_exporter_unrecognized{` + exp + `}`: from("0", "1"), `hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360"},
+		[]string{"GPUExporterUnrecognized"},
+	},
 	"a node is gone": {
 		map[string]string{`gpu_exporter_up{` + exp + `}`: "1x360", `gpu_node_schedulable{` + node + `}`: "1x360", `hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360"},
 		[]string{"GPUNodeLost"},

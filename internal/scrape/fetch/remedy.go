@@ -106,6 +106,11 @@ func (e *Exporter) LineRemedy(err error) string {
 	return e.Line
 }
 
+// UnknownRemedy is what to do about a page with other names than the receiver knows.
+func (e *Exporter) UnknownRemedy() string {
+	return "this version of " + e.Program + " may be newer than this version of otelcol-gpu: install a newer otelcol-gpu, or an older exporter until there is one; where the page is relabelled or filtered, look at scrape::metric_relabel_configs"
+}
+
 // OverRemedy is what to do about a page that is over a limit of a target.
 func (e *Exporter) OverRemedy(over devicemap.Over) string {
 	if remedy, known := e.OverLimits[over]; known || over == "" {

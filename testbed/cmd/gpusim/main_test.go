@@ -64,6 +64,19 @@ func fetch(t *testing.T, url string) string {
 
 var anyURL = regexp.MustCompile(`http://[0-9.:]+(/metrics)?`)
 
+func TestRunWithNewExporters(t *testing.T) {
+	out := started(t, 1, "run", "--dcgm-version", "4.9", "--base-port", "0", "--sink", "", "--control", "")
+	urls := anyURL.FindAllString(out[0], -1)
+	require.Len(t, urls, 4)
+	for i, u := range urls {
+		name := map[bool]string{true: "DCGM_FI_DEV_GPU_UTIL_RATIO{", false: "DCGM_FI_DEV_GPU_UTIL{"}[i < 3]
+		assert.Contains(t, fetch(t, u), name, "the last node has an old exporter")
+	}
+	for _, args := range [][]string{{"run", "--dcgm-version", "9"}, {"run", "--dcgm-version", "4.9", "--vendor", "amd"}} {
+		assert.ErrorContains(t, command(t.Context(), args, io.Discard, io.Discard), "--dcgm-version")
+	}
+}
+
 func TestRunServesTheDemo(t *testing.T) {
 	out := started(t, 3, "run", "--demo", "--base-port", "0", "--sink", "127.0.0.1:0", "--control", "127.0.0.1:0", "--down-at", "10m")
 	urls := anyURL.FindAllString(out[0], -1)

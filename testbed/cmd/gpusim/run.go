@@ -39,6 +39,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	seed := fs.Uint64("seed", 0, "seed in place of the configuration's; 0: leave it")
 	refresh := fs.Duration("refresh", 0, "how often the exporters read the boards, in place of the configuration's; 0: leave it")
 	faults := fs.Bool("faults", true, "play the scripted faults")
+	version := fs.String("dcgm-version", "", "`version` of the exporters that are of 4.x, in place of the configuration's; empty: leave them")
 	vendor := fs.String("vendor", "", "`vendor` of the boards in place of NVIDIA: amd, gaudi or intel")
 	sysfs := fs.String("sysfs", "", "with --vendor: `folder` for a tree of each node's sysfs, named like the node")
 	fs.DurationVar(&times.NewPod, "new-pod-at", times.NewPod, "demo: when a new pod starts")
@@ -57,6 +58,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if *vendor != "" && *refresh != 0 {
 		return errors.New("--refresh is not for --vendor: these exporters read their boards for each request")
 	}
+	if *vendor != "" && *version != "" {
+		return errors.New("--dcgm-version is of NVIDIA's fleet: leave --vendor out")
+	}
 	if *vendor != "" {
 		return runVendor(ctx, &options{
 			vendor: *vendor, file: *file, host: *host, control: *control, sink: *sinkAddr, kubelets: *kubelets, sysfs: *sysfs,
@@ -74,6 +78,11 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		var err error
 		if cfg, err = readConfig(*file); err != nil {
 			return err
+		}
+	}
+	if *version != "" {
+		if err := cfg.SetExporter(*version); err != nil {
+			return fmt.Errorf("--dcgm-version: %w", err)
 		}
 	}
 	if *seed != 0 {

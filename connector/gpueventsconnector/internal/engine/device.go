@@ -66,6 +66,7 @@ func (d *device) noticed() (at pcommon.Timestamp, seen time.Duration) {
 type absence struct {
 	exporter   subject.ExporterID // that has it on its pages; zero: not known yet
 	missed     int                // scrapes of exporter without it since its last point
+	missedAt   pcommon.Timestamp  // the time of the first of them
 	valued     bool               // its exporter did read it
 	measuredAt pcommon.Timestamp  // when it last did, after a restart at the latest; 0: before it
 	blank      int                // times since then with a point of the device, and no value of it
@@ -230,6 +231,7 @@ const (
 	ofDevice kind = iota
 	ofExporterUp
 	ofExporterFrozen
+	ofExporterUnrecognized
 	ofReconfiguring
 	ofSchedulable
 	ofNodeInfo
@@ -240,6 +242,7 @@ const (
 // kinds are the metrics that are not about a device or a service.
 var kinds = map[string]kind{
 	names.ExporterUp.Name: ofExporterUp, names.ExporterFrozen.Name: ofExporterFrozen,
+	names.ExporterUnrecognized.Name:    ofExporterUnrecognized,
 	names.GPUNodeMIGReconfiguring.Name: ofReconfiguring, names.GPUNodeSchedulable.Name: ofSchedulable,
 	names.GPUNodeInfo.Name: ofNodeInfo,
 }

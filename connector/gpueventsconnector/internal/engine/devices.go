@@ -176,6 +176,16 @@ func (s *devices) judgeOpen(age time.Duration) {
 	}
 }
 
+// resume starts all durations again.
+func (s *devices) resume() {
+	for _, d := range s.all {
+		for i := range d.conditions {
+			d.conditions[i].Restart()
+		}
+		d.missed, d.blank, d.measuredAt = 0, 0, 0
+	}
+}
+
 // judge judges the snapshot of a device, which is complete.
 func (s *devices) judge(d *device) {
 	d.at, d.snapshot = d.snapshot, 0

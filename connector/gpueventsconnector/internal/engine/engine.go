@@ -82,6 +82,17 @@ func New(o Options) *Engine {
 	return e
 }
 
+// advance moves time on. After a time for which this process did not run, durations start again,
+// and nodes have the time to come back that they have after a restart.
+func (e *Engine) advance(now time.Time) {
+	if !e.ledger.advance(now) {
+		return
+	}
+	e.devices.resume()
+	e.exporters.resume()
+	e.nodes.resume()
+}
+
 // Consume reads one batch.
 func (e *Engine) Consume(md pmetric.Metrics, now time.Time) {
 	e.advance(now)

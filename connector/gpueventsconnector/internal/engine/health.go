@@ -289,6 +289,18 @@ func (b *boards) fresh(d *device) bool {
 	return d.lost.Level > 0 && x != nil && x.answered != 0 && b.now-x.answered <= b.staleness+grace
 }
 
+// known reports whether a verdict is known, and true now. Where the fields of the exporter are
+// not known, those that are left do not show that a board is well.
+func (b *boards) known(d *device, v *board.Verdict) bool {
+	return v.Known && b.fresh(d) && (!b.unrecognized(d) || len(v.Reasons) > 0 && v.WithData > 0)
+}
+
+// unrecognized reports whether the fields of a device's exporter are not known.
+func (b *boards) unrecognized(d *device) bool {
+	x := b.exporters[d.exporter]
+	return x != nil && x.IsUnrecognized()
+}
+
 // elapse finds boards that became unknown without a page of theirs, and nodes with too few
 // of them.
 func (b *boards) elapse() {
@@ -347,7 +359,7 @@ func (b *boards) again() {
 // of one of which nothing is known, as of now.
 func (b *boards) status(d *device) healthmetrics.Status {
 	v, _ := b.verdict(d)
-	s := healthmetrics.Status{At: d.at, Known: v.Known && b.fresh(d), State: v.State, Score: v.Score}
+	s := healthmetrics.Status{At: d.at, Known: b.known(d, &v), State: v.State, Score: v.Score}
 	if v.Applicable > 0 {
 		s.Coverage = float64(v.WithData) / float64(v.Applicable)
 	}

@@ -211,7 +211,7 @@ func (b *boards) statusOf(site *site) healthmetrics.Status {
 		}
 		v := d.health.board.Verdict()
 		last = max(last, d.at)
-		if !v.Known || !b.fresh(d) {
+		if !b.known(d, &v) {
 			unknown = true
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/answers"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/kernellog"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/straggler"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
@@ -306,5 +307,12 @@ func (e *Engine) readExporter(r *resource, in *input, p pmetric.NumberDataPoint,
 	if v > 0 {
 		on = 1
 	}
-	x.Read(p.Timestamp(), address, port, in.kind == ofExporterFrozen, on)
+	about := answers.Up
+	switch in.kind {
+	case ofExporterFrozen:
+		about = answers.Frozen
+	case ofExporterUnrecognized:
+		about = answers.Unrecognized
+	}
+	x.Read(p.Timestamp(), address, port, about, on)
 }

@@ -107,7 +107,7 @@ func (t *Translator) Page(rm pmetric.ResourceMetrics, target uint64, now time.Ti
 		t.emitter.write(e.Engine)
 	}
 	t.up(of, hint)
-	t.result.Unknown = t.page.Unknown
+	t.result.Unknown, t.result.Renamed = t.page.Unknown, t.page.Renamed
 	t.pass(rm)
 	t.emitter.out.end(rm)
 	return &t.result

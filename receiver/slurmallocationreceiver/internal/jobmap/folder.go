@@ -47,7 +47,7 @@ type file struct {
 	// naming is the first complete name of this run. The job's user may write to the file for as
 	// long as the job runs, and every other name would be another series.
 	naming *naming
-	clock       bool // a start in the future was counted
+	clock  bool // a start in the future was counted
 }
 
 // mark is another one where a file was written or replaced.
