@@ -191,30 +191,8 @@ func (n *node) page(t time.Duration, stamp time.Time, host string) []byte {
 // driver is the version of the node's driver, faults aside.
 func (n *node) driver() string { return cmp.Or(n.cfg.Driver, n.exp.driver) }
 
-// at is a time since the start as a node knows it: not before its last change.
-func (n *node) at(t time.Duration) time.Duration {
-	return max(t, time.Duration(n.since)*time.Second)
-}
-
-// refreshed is the time at which the node's exporter read what is on its page at a time.
-func (n *node) refreshed(t time.Duration) time.Duration {
-	return n.at(t.Truncate(time.Duration(n.cfg.Refresh)))
-}
-
 // elapsed is the fleet's time: never negative.
 func (fl *Fleet) elapsed(t time.Time) time.Duration { return max(t.Sub(fl.start), 0) }
-
-// rewind lets the boards add up again from the beginning when something changed
-// at a second that they have added up already.
-func (n *node) rewind(k int64) {
-	for _, b := range n.boards {
-		for _, s := range []*boardState{&b.state, &b.refreshed} {
-			if s.step > k {
-				s.primed = false
-			}
-		}
-	}
-}
 
 // read gives the rows of a node's page at second k.
 func (n *node) read(k int64) []reading {

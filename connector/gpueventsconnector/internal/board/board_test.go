@@ -99,8 +99,10 @@ func TestReasons(t *testing.T) {
 		"NVLink replays": {func(w *watch) {
 			w.see(well("gpu.nvlink.errors/replay", 5), 0).see(well("gpu.nvlink.errors/replay", 6), 0)
 		}, "degraded nvlink_errors → reset_gpu"},
-		"few CRC errors":  {func(w *watch) { w.rise(well(), "gpu.nvlink.errors/crc_flit", 1499, time.Minute) }, "ok"},
-		"many CRC errors": {func(w *watch) { w.rise(well(), "gpu.nvlink.errors/crc_flit", 1500, time.Minute) }, "degraded nvlink_errors → reset_gpu"},
+		"few CRC errors":                           {func(w *watch) { w.rise(well(), "gpu.nvlink.errors/crc_flit", 1499, time.Minute) }, "ok"},
+		"many CRC errors":                          {func(w *watch) { w.rise(well(), "gpu.nvlink.errors/crc_flit", 1500, time.Minute) }, "degraded nvlink_errors → reset_gpu"},
+		"few CRC errors, refreshed once a minute":  {func(w *watch) { w.riseSlowly(well(), "gpu.nvlink.errors/crc_flit", 5999) }, "ok"},
+		"many CRC errors, refreshed once a minute": {func(w *watch) { w.riseSlowly(well(), "gpu.nvlink.errors/crc_flit", 6000) }, "degraded nvlink_errors → reset_gpu"},
 		"NVLink, quiet for 10 minutes": {func(w *watch) {
 			w.rise(well(), "gpu.nvlink.errors/replay", 1, time.Minute).see(well("gpu.nvlink.errors/replay", 5), 11*time.Minute)
 		}, "ok"},

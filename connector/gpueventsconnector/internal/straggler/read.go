@@ -112,7 +112,8 @@ func takeDuration(b *Board, p pmetric.NumberDataPoint, v float64) {
 	}
 	last := &b.durations[kind]
 	if passed := time.Duration(p.Timestamp() - last.at).Seconds(); last.at != 0 && p.Timestamp() > last.at && v >= last.seconds {
-		b.open.throttled[kind] = max(b.open.throttled[kind], min(1, float32((v-last.seconds)/passed)))
+		rose := min(v-last.seconds, max(passed, time.Minute.Seconds())) // of a refresh, which may be longer ago
+		b.open.throttled[kind] = max(b.open.throttled[kind], float32(rose/passed))
 	}
 	*last = duration{p.Timestamp(), v}
 }
