@@ -106,17 +106,18 @@ func (a *api) services(ctx context.Context, p *parameters) (any, error) {
 	}
 	out := &consoleapi.ServicesAnswer{}
 	err := a.read(ctx, func() error {
-		all, err := a.reader.Services(ctx, match)
+		all, err := a.reader.Services(ctx, match, after != nil)
 		if err != nil {
 			return err
 		}
 		page := pageOf(after, limit, all.Len(), all.Key)
+		some := all.Some(ctx, page.from, page.to)
 		if inference {
-			if err := all.AddInference(ctx, page.from, page.to); err != nil {
+			if err := some.AddInference(ctx); err != nil {
 				return err
 			}
 		}
-		out.Services, out.Trend, err = all.Page(ctx, page.from, page.to, trend, over)
+		out.Services, out.Trend, err = some.Page(ctx, trend, over)
 		out.Total, out.Next, out.Summary, out.Freshness = all.Len(), page.next, all.Summary, all.Freshness()
 		return err
 	})

@@ -64,14 +64,26 @@ func (s *Services) Key(i int) string {
 	return k.Cluster + "\x00" + k.Slurm + "\x00" + k.Namespace + "\x00" + k.Service
 }
 
-// Page returns some of them, with the trend of each on a grid if wanted: over a
-// window, or over the one to open with.
-func (s *Services) Page(ctx context.Context, from, to int, trend bool, over *Window) ([]consoleapi.Service, *consoleapi.Grid, error) {
-	if err := s.reading.readAverages(ctx, s.list[from:to]); err != nil {
+// Some returns some of them, which can be completed while others read the same services.
+func (s *Services) Some(ctx context.Context, from, to int) *Services {
+	r := *s.reading
+	r.Questions = r.Again(ctx)
+	some := &Services{reading: &r, Summary: s.Summary}
+	for _, one := range s.list[from:to] {
+		own := *one
+		some.list = append(some.list, &own)
+	}
+	return some
+}
+
+// Page returns them with their averages, and the trend of each on a grid if wanted: over a window,
+// or over the one to open with.
+func (s *Services) Page(ctx context.Context, trend bool, over *Window) ([]consoleapi.Service, *consoleapi.Grid, error) {
+	if err := s.reading.readAverages(ctx, s.list); err != nil {
 		return nil, nil, err
 	}
-	page := make([]consoleapi.Service, 0, to-from)
-	for _, one := range s.list[from:to] {
+	page := make([]consoleapi.Service, 0, len(s.list))
+	for _, one := range s.list {
 		page = append(page, one.Service)
 	}
 	if !trend {
@@ -87,7 +99,7 @@ func (s *Services) Page(ctx context.Context, from, to int, trend bool, over *Win
 	}
 	g := ask.NewGrid(s.reading.At, over.Length, over.Length/(trendPoints-1))
 	if len(page) > 0 {
-		lines, err := trends(ctx, s.reading.Questions, s.reading.options.gap(), s.list[from:to], g)
+		lines, err := trends(ctx, s.reading.Questions, s.reading.options.gap(), s.list, g)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -98,12 +110,9 @@ func (s *Services) Page(ctx context.Context, from, to int, trend bool, over *Win
 	return page, &consoleapi.Grid{Start: g.Start, Step: g.Step.Seconds(), Points: g.Points}, nil
 }
 
-// AddInference adds what the inference servers of some of them report, before Page.
-func (s *Services) AddInference(ctx context.Context, from, to int) error {
-	if from == to {
-		return nil
-	}
-	for _, part := range inParts(s.list[from:to]) {
+// AddInference adds what their inference servers report, before Page.
+func (s *Services) AddInference(ctx context.Context) error {
+	for _, part := range inParts(s.list) {
 		s.reading.More(ctx)
 		engines := inference.Ask(s.reading.Questions, selectorOf(part))
 		if err := s.reading.Wait(); err != nil {
