@@ -29,7 +29,7 @@ var start = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
 func evaluator() *Evaluator {
 	return New(Config{
-		Window: 24 * time.Hour, MaxPods: 100, Places: places.New(3),
+		Window: 24 * time.Hour, MaxPods: 100, Places: places.New(30),
 		IsDevice: func(resource string) bool { return resource == gpu },
 	})
 }
@@ -292,7 +292,7 @@ func TestWaiting(t *testing.T) {
 	assert.Equal(t, 1, f.Negative)
 }
 
-// Beyond the limit of queues what is summed stays complete.
+// Beyond the limit of queues, of which a namespace has a tenth, what is summed stays complete.
 func TestQueuesAreBounded(t *testing.T) {
 	e := evaluator()
 	var pods []*gpupods.Pod
@@ -308,10 +308,10 @@ func TestQueuesAreBounded(t *testing.T) {
 	}
 	assert.Equal(t, 5, devices)
 	assert.Len(t, f.Waiting, 4)
-	assert.True(t, slices.ContainsFunc(f.Waiting, func(w Waiting) bool { return w.Place == places.Place{} && w.Devices == 2 }))
+	assert.True(t, slices.ContainsFunc(f.Waiting, func(w Waiting) bool { return w.Place == places.Place{Namespace: "ml"} && w.Devices == 2 }))
 	assert.Equal(t, 2, e.cfg.Places.Refused())
 	assert.Empty(t, e.cfg.Places.Expire(start.Add(time.Hour)))
-	assert.Len(t, e.cfg.Places.Expire(start.Add(25*time.Hour)), 3)
+	assert.Len(t, e.cfg.Places.Expire(start.Add(25*time.Hour)), 4)
 }
 
 func TestReasonsAreNamed(t *testing.T) {
