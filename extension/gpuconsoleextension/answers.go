@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -241,7 +242,7 @@ func (a *api) events(_ context.Context, p *parameters) (any, error) {
 	if p.has("min_severity") {
 		q.MinSeverity = p.oneOf("min_severity", "", "info", "warn", "error")
 	}
-	if p.has("cluster") || p.has("namespace") || p.has("service") {
+	if slices.ContainsFunc(serviceParameters, p.has) {
 		key := p.key()
 		q.Service = &key
 	}

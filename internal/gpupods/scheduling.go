@@ -27,10 +27,6 @@ func requested(p *corev1.Pod) corev1.ResourceList {
 	return resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 }
 
-func amountOf(list corev1.ResourceList) Amount {
-	return Amount{CPU: max(0, list.Cpu().MilliValue()), Memory: max(0, list.Memory().Value())}
-}
-
 // servedByClaim are the extended resources of a pod that no device plugin serves, but devices of a
 // ResourceClaim that the scheduler made for the pod: what counts is what that claim holds.
 func servedByClaim(p *corev1.Pod) map[string]bool {
@@ -62,12 +58,11 @@ func (k *keeper) schedulingOf(p *corev1.Pod, claims map[string]string, has *clai
 	}
 	asked := requested(p)
 	served := servedByClaim(p)
-	s := &Scheduling{Created: p.CreationTimestamp.Time, Amount: amountOf(asked)}
+	s := &Scheduling{Created: p.CreationTimestamp.Time, Amount: AmountOf(asked)}
 	for _, resource := range slices.Sorted(maps.Keys(asked)) {
-		quantity := asked[resource]
 		name, known := k.extended(string(resource))
-		if n := quantity.Value(); n > 0 && known && !served[string(resource)] {
-			s.Requests = append(s.Requests, Request{Resource: name, Count: int(n)})
+		if n := devices(asked[resource]); n != 0 && known && !served[string(resource)] {
+			s.Requests = append(s.Requests, request(name, "", n))
 		}
 	}
 	if k.drivers != nil {
@@ -103,6 +98,7 @@ func (s *Scheduling) with(namespace string, of []string, claims map[types.Namesp
 		for _, r := range claims[types.NamespacedName{Namespace: namespace, Name: name}] {
 			if i := slices.IndexFunc(all.Requests[at:], func(is Request) bool { return is.Resource == r.Resource }); i >= 0 {
 				all.Requests[at+i].Count += r.Count
+				all.Requests[at+i].Absurd = all.Requests[at+i].Absurd || r.Absurd
 			} else {
 				all.Requests = append(all.Requests, r)
 			}

@@ -98,7 +98,6 @@ func (s *Snapshot) add(p keptPod, claims map[types.NamespacedName]keptClaim) {
 		is = otherOf(p.pod)
 	}
 	if s.Others != nil && is != nil {
-		sum := s.Others[is.node]
-		s.Others[is.node] = Amount{sum.CPU + is.CPU, sum.Memory + is.Memory}
+		s.Others[is.node] = s.Others[is.node].Plus(is.Amount)
 	}
 }

@@ -40,8 +40,12 @@ type Model struct {
 	// Serves is the driver of a DeviceClass; nil: classes are not read.
 	Serves func(class string) string
 
-	seen map[types.UID]*request
+	seen    map[types.UID]*request
+	largest map[string]int // devices of a node, by resource
 }
+
+// absurd is the number of devices of a resource above which a request counts as none.
+const absurd = 16384
 
 // request is what a pod asks for.
 type request struct {
@@ -58,6 +62,7 @@ type Figures map[string]float64
 func (m *Model) Of(o Objects, now time.Time) Figures {
 	out := Figures{}
 	m.remember(o, now)
+	m.measure(o)
 	for _, n := range o.Nodes {
 		for _, resource := range m.resources(o, n) {
 			allocatable, requested := m.allocatable(o, n, resource), m.requested(o, n, resource)
@@ -113,11 +118,25 @@ func (m *Model) remember(o Objects, now time.Time) {
 	}
 }
 
-// usual are the pods that asked for a resource and were alive within the window.
+// measure notes how many devices the largest node has of each resource.
+func (m *Model) measure(o Objects) {
+	m.largest = map[string]int{}
+	for _, n := range o.Nodes {
+		for _, resource := range m.resources(o, n) {
+			m.largest[resource] = max(m.largest[resource], m.allocatable(o, n, resource))
+			if m.unknown(o, n, resource) {
+				m.largest[resource] = absurd
+			}
+		}
+	}
+}
+
+// usual are the pods that asked for a resource and were alive within the window. A node has to be
+// large enough for them.
 func (m *Model) usual(resource string, now time.Time) []*request {
 	var out []*request
 	for _, is := range m.seen {
-		if is.devices[resource] > 0 && now.Sub(is.alive) <= m.Window {
+		if is.devices[resource] > 0 && is.devices[resource] <= m.largest[resource] && now.Sub(is.alive) <= m.Window {
 			out = append(out, is)
 		}
 	}

@@ -68,6 +68,9 @@ func (m *Model) extended(o Objects, p *corev1.Pod) map[string]int {
 		for resource := range c.Resources.Requests {
 			if n := amount(p, resource); n > 0 && m.Device(string(resource)) {
 				each[resource] = int(n)
+				if n > absurd {
+					each[resource] = 0
+				}
 			}
 		}
 	}

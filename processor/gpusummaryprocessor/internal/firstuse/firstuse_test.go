@@ -92,7 +92,7 @@ func TestFirstUseInTooManyPlaces(t *testing.T) {
 	tr := New("east", 0.01, t0)
 	var pods []*gpupods.Pod
 	for i := range maxPlaces + 3 {
-		pods = append(pods, with(running(fmt.Sprint(i), "1", 10), func(p *gpupods.Pod) { p.Scheduling.Queue = fmt.Sprint(i) }))
+		pods = append(pods, with(running(fmt.Sprint(i), "1", 10), func(p *gpupods.Pod) { p.Namespace = fmt.Sprint("ns", i) }))
 	}
 	tr.SetPods(&gpupods.Snapshot{Pods: pods}, at(10))
 	tr.SetPods(&gpupods.Snapshot{}, at(20))

@@ -23,7 +23,7 @@ import (
 func sharedOf(scheduler string, pods ...*corev1.Pod) *Shared {
 	s := &Shared{
 		Reader: &sharing.Reader{Schedulers: []*sharing.Scheduler{sharing.Named(scheduler)}, Reservations: []string{"kai-resource-reservation"}},
-		Pods:   map[types.NamespacedName]sharing.Pod{}, Memory: 81920, Listed: true,
+		Pods:   map[types.NamespacedName]sharing.Pod{}, Memory: 81920, Listed: true, Fresh: true,
 	}
 	for _, p := range pods {
 		if kept, ok := s.Reader.Keep(p); ok {
@@ -190,6 +190,14 @@ func TestKoordinator(t *testing.T) {
 		"-/-/- " + gpuB + " 0 nvidia.com/gpu none true",
 		"ml/a/main " + gpuA + "::0 0.5 koordinator.sh/gpu koordinator true",
 	}, emitted(s))
+
+	// A pod that was not read, or is not placed, may have any of them.
+	for _, v := range []*Shared{sharedOf("koordinator", allocated("a", 0, 50), allocated("b", 2, 25)), sharedOf("koordinator", allocated("a", 0, 50))} {
+		v.Boards = map[string]sharing.Boards{"koordinator": {"0": {ID: gpuA}, "1": {ID: gpuB}}}
+		v.Fresh = len(v.Pods) > 1
+		s, _ = built(t, n, v, nil)
+		assert.Zero(t, s.States.Free)
+	}
 }
 
 // The reservation pod has the board for the kubelet, and is no owner at any time.

@@ -100,6 +100,7 @@ func (s Served) Requests(pods *gpupods.Snapshot, nodes []*capacity.Node) *gpupod
 			// The requests of one claim may be of several classes of a driver.
 			if i := slices.IndexFunc(out, func(o gpupods.Request) bool { return o.Resource == r.Resource && o.Claim == r.Claim }); i >= 0 {
 				out[i].Count += r.Count
+				out[i].Absurd = out[i].Absurd || r.Absurd
 			} else {
 				out = append(out, r)
 			}

@@ -57,7 +57,7 @@ func (w *world) serve(p *corev1.Pod) {
 	status := &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: c.Name}
 	for i := range p.Spec.Containers {
 		q := p.Spec.Containers[i].Resources.Requests[resource]
-		if q.IsZero() {
+		if q.IsZero() || q.Value() > 16 {
 			continue
 		}
 		request := fmt.Sprintf("container-%d-request-0", i)

@@ -250,7 +250,7 @@ func (w *world) container() corev1.Container {
 	if !w.chance(4) {
 		list[corev1.ResourceMemory] = *resource.NewQuantity(pick[int64](w, 0, 1, 32, 200)<<30, resource.BinarySI)
 	}
-	w.set(list, []int64{0, 0, 1, 1, 2, 3, 8}, []int64{0, 0, 0, 0, 0, 1}, []int64{0, 0, 0, 0, 0, 4}, []int64{0, 0, 0, 1})
+	w.set(list, []int64{0, 0, 1, 1, 2, 3, 8, 16, 1_000_000}, []int64{0, 0, 0, 0, 0, 1}, []int64{0, 0, 0, 0, 0, 4}, []int64{0, 0, 0, 1})
 	return corev1.Container{Name: w.name("c"), Resources: corev1.ResourceRequirements{Requests: list, Limits: list}}
 }
 
