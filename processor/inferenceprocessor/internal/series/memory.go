@@ -6,8 +6,11 @@
 package series // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
 
 import (
+	"encoding/binary"
+	"math"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -72,12 +75,32 @@ type entry struct {
 	page   uint32
 	fell   bool // on the last page, which was refused
 	fold   *fold
-	bounds *Bounds // nil: not known
+	bounds Bounds
 }
 
-// Bounds are those under which a histogram is written, which its end has to name. Series share
-// them.
-type Bounds []float64
+// Bounds are those under which a histogram is written, which its end has to name. Equal ones
+// are in memory once. The zero value is not known.
+type Bounds struct{ text unique.Handle[string] }
+
+// NewBounds returns bounds.
+func NewBounds(of []float64) Bounds {
+	text := make([]byte, 0, 8*len(of))
+	for _, b := range of {
+		text = binary.LittleEndian.AppendUint64(text, math.Float64bits(b))
+	}
+	return Bounds{unique.Make(string(text))}
+}
+
+// List returns them in order, nil where they are not known.
+func (b Bounds) List() (all []float64) {
+	if b == (Bounds{}) {
+		return nil
+	}
+	for text := []byte(b.text.Value()); len(text) > 0; text = text[8:] {
+		all = append(all, math.Float64frombits(binary.LittleEndian.Uint64(text)))
+	}
+	return all
+}
 
 // Ended is a histogram that has ended: in a layout, with bounds where it was written.
 type Ended struct {
@@ -85,12 +108,7 @@ type Ended struct {
 	Bounds Bounds
 }
 
-func (e *entry) ended() Ended {
-	if e.bounds == nil {
-		return Ended{Layout: e.layout}
-	}
-	return Ended{e.layout, *e.bounds}
-}
+func (e *entry) ended() Ended { return Ended{e.layout, e.bounds} }
 
 // fold adds up what several sources have counted since they were first seen.
 type fold struct {
@@ -232,7 +250,7 @@ func (t *Target) EndAll(base uint64) (all []Ended) {
 }
 
 // SetBounds notes the bounds of a series that is known.
-func (t *Target) SetBounds(key uint64, bounds *Bounds) { t.series[key].bounds = bounds }
+func (t *Target) SetBounds(key uint64, bounds Bounds) { t.series[key].bounds = bounds }
 
 // Folded reports whether a series is one of several sources.
 func (t *Target) Folded(key uint64) bool {

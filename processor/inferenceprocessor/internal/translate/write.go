@@ -33,9 +33,8 @@ type emitter struct {
 
 	sources []uint64 // of a series
 
-	layout uint32         // of the last histogram
-	text   string         // the value of inference.bounds for it
-	bounds *series.Bounds // of the last histogram that was new
+	layout uint32 // of the last histogram
+	text   string // the value of inference.bounds for it
 }
 
 // write writes what the page of an engine has for each series.
@@ -170,7 +169,7 @@ func (t *emitter) histogram(e *families.Engine, o *output) {
 	p.SetTimestamp(o.at)
 	histogram.Thin(p, t.o.MaxBounds, families.Advised(o.row))
 	if !total.Bounded {
-		t.target.SetBounds(o.key, t.share(p.ExplicitBounds()))
+		t.target.SetBounds(o.key, series.NewBounds(p.ExplicitBounds().AsRaw()))
 	}
 	t.attributes(p.Attributes(), e, o)
 	if t.text == "" || o.layout != t.layout { // most points are of the same bounds as the last
@@ -178,15 +177,6 @@ func (t *emitter) histogram(e *families.Engine, o *output) {
 	}
 	p.Attributes().PutStr(names.InferenceBounds, t.text)
 	t.result.now().Normalised++
-}
-
-// share returns bounds in memory that series of the same bounds share, where they are new one
-// after the other.
-func (t *emitter) share(bounds pcommon.Float64Slice) *series.Bounds {
-	if is := bounds.AsRaw(); t.bounds == nil || !slices.Equal(is, *t.bounds) {
-		t.bounds = (*series.Bounds)(&is)
-	}
-	return t.bounds
 }
 
 // extremes copies the least and the greatest value of a histogram of one source: those of
@@ -289,7 +279,7 @@ func (t *emitter) endedHistogram(e *families.Engine, o *output, is series.Ended)
 	}
 	p := t.out.histogramMarker(o.row.Metric, o.unit)
 	p.SetTimestamp(o.at)
-	points.EndHistogram(p, is.Bounds)
+	points.EndHistogram(p, is.Bounds.List())
 	t.attributes(p.Attributes(), e, o)
 	p.Attributes().PutStr(names.InferenceBounds, histogram.Text(is.Layout))
 }
