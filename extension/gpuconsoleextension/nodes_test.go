@@ -132,7 +132,7 @@ func TestIdleCountsFromTheOwnersStart(t *testing.T) {
 		}
 		w.write(queries.Allocation, allocation("n", id, tt.now), tt.changed, 0, constant(share))
 	}
-	// One whose owner was not known for a moment, as when its agent started again.
+	// The owner of the last one was not known for a moment, as when its agent started again.
 	id := uuid + "9"
 	w.gpu(gpu{tags: device("n", id, 9, a), values: idle, from: 30 * time.Minute, until: 6 * time.Minute})
 	w.gpu(gpu{tags: device("n", id, 9, nil), values: idle, from: 345 * time.Second, until: 5 * time.Minute})
