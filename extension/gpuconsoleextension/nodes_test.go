@@ -257,15 +257,18 @@ func TestXIDs(t *testing.T) {
 		"rises just now":                  {ago(20), ago(2), func(i int) float64 { return float64(1 + i/2) }, []consoleapi.XIDErrors{{Code: "94", Count: 2}}},
 		"reset":                           {ago(60), ago(50), func(i int) float64 { return []float64{1, 2, 1}[i/17] }, []consoleapi.XIDErrors{{Code: "94", Count: 3}}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.now = w.now.Add(50 * time.Second) // on no grid
-			d := device("n", uuid+"0", 0, nil)
-			w.write(queries.Utilization, d.with(tags{queries.Task: "general"}), test.device, 0, constant(0.5))
-			w.write(queries.XIDErrors, d.with(tags{queries.XIDCode: "94"}), test.xid, 0, test.value)
-			got := ok[consoleapi.NodesAnswer](serveAPI(t, w.store, w.now, nil), "nodes", nil)
-			assert.ElementsMatch(t, test.want, got.Nodes[0].Devices[0].XIDErrors)
-		})
+		for _, reading := range []string{"utilization", "power"} { // a board in MIG mode has no utilization
+			t.Run(name+", "+reading, func(t *testing.T) {
+				w := newWorld(t)
+				w.now = w.now.Add(50 * time.Second) // on no grid
+				d := device("n", uuid+"0", 0, nil)
+				metric, more := figure(reading)
+				w.write(metric, d.with(more), test.device, 0, constant(0.5))
+				w.write(queries.XIDErrors, d.with(tags{queries.XIDCode: "94"}), test.xid, 0, test.value)
+				got := ok[consoleapi.NodesAnswer](serveAPI(t, w.store, w.now, nil), "nodes", nil)
+				assert.ElementsMatch(t, test.want, got.Nodes[0].Devices[0].XIDErrors)
+			})
+		}
 	}
 }
 
@@ -323,4 +326,29 @@ func TestPods(t *testing.T) {
 	assert.Equal(t, consoleapi.NotFound, reasonOf(t, elsewhere).Reason)
 	w.service(svc{cluster: "c1", namespace: "ml", name: "empty", pods: pods{notRunning: 1}})
 	assert.Zero(t, ok[consoleapi.PodsAnswer](c, "pods", values("cluster", "c1", "namespace", "ml", "service", "empty")).Total, "known, and none of its pods is")
+}
+
+// A GPU that the kernel has suspended is there: nothing is read of it so that it stays so. One
+// that is awake without readings is lost.
+func TestASuspendedDeviceIsNotLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		suspended float64
+		state     consoleapi.DeviceState
+	}{
+		"suspended": {1, consoleapi.DeviceUnknown},
+		"awake":     {0, consoleapi.DeviceLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(queries.ExporterUp, tags{queries.Cluster: "c1", queries.Node: "desk", queries.Address: "nvml"}, 20*time.Minute, 0, constant(1))
+			d := device("desk", uuid+"0", 0, nil)
+			w.gpu(gpu{tags: d, values: busy(0), until: 10 * time.Minute})
+			w.write(queries.MemoryLimit, d, 595*time.Second, 0, constant(80*gib))
+			w.write(queries.Suspended, d, 595*time.Second, 0, constant(c.suspended))
+			got := ok[consoleapi.NodesAnswer](serveAPI(t, w.store, w.now, nil), "nodes", nil)
+			require.Len(t, got.Nodes, 1)
+			require.Len(t, got.Nodes[0].Devices, 1)
+			assert.Equal(t, c.state, got.Nodes[0].Devices[0].State)
+		})
+	}
 }

@@ -25,6 +25,7 @@ var (
 	Frozen        = names.ExporterFrozen.Prometheus()
 	Schedulable   = names.GPUNodeSchedulable.Prometheus()
 	Reconfiguring = names.GPUNodeMIGReconfiguring.Prometheus()
+	Suspended     = names.GPUDeviceSuspended.Prometheus()
 	Released      = names.GPUDriverReleased.Prometheus()
 )
 

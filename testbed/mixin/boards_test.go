@@ -104,7 +104,9 @@ func metrics(t *testing.T, expr string) (names []string) {
 		}
 		for _, matcher := range s.LabelMatchers {
 			if matcher.Name == "__name__" {
-				names = append(names, histogramSeries.ReplaceAllString(matcher.Value, ""))
+				for _, name := range strings.Split(matcher.Value, "|") {
+					names = append(names, histogramSeries.ReplaceAllString(name, ""))
+				}
 			}
 		}
 		return nil
