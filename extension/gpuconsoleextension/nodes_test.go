@@ -352,3 +352,15 @@ func TestASuspendedDeviceIsNotLost(t *testing.T) {
 		})
 	}
 }
+
+// A pod is as current as what its devices report, also where that is no utilization: an
+// instance of A100 has none without DCGM.
+func TestAPodOfADeviceWithoutUtilization(t *testing.T) {
+	w := newWorld(t)
+	w.exporter("n", 1, 0)
+	w.gpu(gpu{tags: device("n", uuid+"0", 0, held("ml", "notes", "notes-0")), values: map[string]float64{"used": 10 * gib, "total": 40 * gib}})
+	got := ok[consoleapi.PodsAnswer](serveAPI(t, w.store, w.now, nil), "pods", values("cluster", "c1", "namespace", "ml", "service", "notes"))
+	require.Len(t, got.Pods, 1)
+	require.NotNil(t, got.Pods[0].DataTime)
+	assert.False(t, got.Pods[0].Stale)
+}
