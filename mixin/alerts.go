@@ -169,6 +169,17 @@ func nodeAlerts() []alert {
 			do:      []string{"Restart the exporter (and nv-hostengine). If the vendor's command hangs too: drain the node and reboot it."},
 		},
 		{
+			name: "GPUExporterUnrecognized", severity: warning, event: names.EventExporterDown, wait: "1m",
+			expr:    most(queries.Unrecognized, exporter...) + " == 1",
+			summary: "The GPU exporter of " + theNode + " prints fields that are not known.",
+			meaning: "No field of its page is known to be the utilization, memory or power of a device: mostly a new version of the exporter has other names for them. Health and utilization of its GPUs are unknown; the workloads on them may be fine.",
+			check: []string{
+				"`gpuctl doctor exporter` on the node: the names that are not known, and the quantities that they may be.",
+				"Whether the exporter was upgraded, and whether `scrape::metric_relabel_configs` or its counters file leaves the fields out.",
+			},
+			do: []string{"Install a version of otelcol-gpu that knows this version of the exporter, or the exporter's version from before until there is one."},
+		},
+		{
 			name: "GPUAllocationStale", severity: warning, wait: "5m",
 			expr:    most(queries.OwnSnapshotAge, process...) + " > 300",
 			summary: "The agent at " + theProcess + " has had no response from its kubelet for {{ $value | humanizeDuration }}.",

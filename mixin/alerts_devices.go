@@ -37,7 +37,8 @@ func lostAlerts() []alert {
 				`, "` + queries.Device + `", "$1", "` + queries.Parent + `", "(.+)")` +
 				// The exporter was seen more recently; if neither was, the node is lost.
 				" and" + on(nodes...) + "(" + least("last_over_time("+queries.ExporterUp+"[2m])", nodes...) + " == 1)" +
-				" unless" + on(nodes...) + "(" + most(queries.Reconfiguring, nodes...) + " == 1)",
+				" unless" + on(nodes...) + "(" + most(queries.Reconfiguring, nodes...) + " == 1)" +
+				" unless" + on(nodes...) + "(" + most(queries.Unrecognized, nodes...) + " == 1)",
 			summary: theDevice + " is gone, and its exporter is up.",
 			meaning: "The exporter responds and no longer lists the device, or lists it without a value: it fell off the bus, or the driver or the host engine gave up on it. A suspended device is not lost. Where Prometheus scrapes the gateway instead of being written to, it is noticed five minutes later (`metric_expiration`). Outside Kubernetes, where a device does not name its exporter, all exporters of the cluster must be up. The alert ends an hour after the device was last seen.",
 			check: []string{
@@ -289,7 +290,7 @@ func healthAlerts() []alert {
 			summary: "The health of " + theDevice + " is not known.",
 			meaning: "The board was there within the last day, its node sends telemetry, and nothing fresh is read that decides about its health: XIDs, the recovery action, uncorrected memory errors or failed row remaps. Not known is not healthy. Boards of Gaudi are left out, since their exporter has nothing that decides, and so are suspended boards, of which nothing is read so that they stay so.",
 			check: []string{
-				"Whether GPUExporterDown or GPUExporterFrozen fires for the node: that explains it.",
+				"Whether GPUExporterDown, GPUExporterFrozen or GPUExporterUnrecognized fires for the node: that explains it.",
 				"`gpuctl doctor` on the node: it names the fields that the exporter's page lacks, and the reasons that cannot be judged without them.",
 				"Whether the board was removed, or its MIG mode was changed, within the last day.",
 			},

@@ -329,13 +329,17 @@ func TestHealthAfterKills(t *testing.T) {
 		g.values[m] = v
 		return g
 	}
+	away := func() pmetric.Metrics { // while the node boots, nothing arrives
+		time.Sleep(3 * time.Minute)
+		return pmetric.NewMetrics()
+	}
 	course := []func() pmetric.Metrics{
 		boot("b1"), see(sick(gpuA, 5, 1000)), see(sick(gpuA, 5, 1100)), // the first five are from before
 		see(sick(gpuA, 6, 1200)), see(with(sick(gpuA, 6, 1300), &names.GPURowRemapPending, 1)), see(with(sick(gpuA, 6, 1400), &names.GPURowRemapPending, 1)),
 		see(with(sick(gpuA, 6, 10), &names.GPURowRemapPending, 1)), see(with(sick(gpuA, 6, 100), &names.GPURowRemapPending, 0)),
 		see(gpu{id: gpuA, xids: map[int64]int64{119: 6, 79: 1}, values: sick(gpuA, 0, 300).values}), boot("b1"),
-		see(gpu{id: gpuA, xids: map[int64]int64{119: 6, 79: 1}, values: sick(gpuA, 0, 400).values}), boot("b2"),
-		see(gpu{id: gpuA, xids: map[int64]int64{119: 6, 79: 1}, values: sick(gpuA, 0, 5).values}),
+		see(gpu{id: gpuA, xids: map[int64]int64{119: 6, 79: 1}, values: sick(gpuA, 0, 400).values}), away, boot("b2"),
+		see(gpu{id: gpuA, xids: map[int64]int64{119: 0, 79: 0}, values: sick(gpuA, 0, 5).values}),
 	}
 	run := func(t *testing.T, kill func(step int) bool) (events []string) {
 		synctest.Test(t, func(t *testing.T) {

@@ -63,6 +63,9 @@ func TestARestartInEveryState(t *testing.T) {
 		names.EventExporterDown + " frozen": {
 			is: pageOf(page{frozen: true}), unknown: []makes{silent, pageOf(page{undecided: true}), pageOf(page{down: true})}, over: pageOf(page{}), scrapes: 5,
 		},
+		names.EventExporterDown + " unrecognized": {
+			is: pageOf(page{unrecognized: true}), unknown: []makes{silent, pageOf(page{down: true})}, over: pageOf(page{gpus: []gpu{{id: gpuA}}}), scrapes: 5,
+		},
 		names.EventDeviceLost: {
 			first: pageOf(page{gpus: []gpu{{id: gpuA}}}), is: pageOf(page{}), over: pageOf(page{gpus: []gpu{{id: gpuA}}}), scrapes: 3,
 			unknown: []makes{pageOf(page{down: true}), pageOf(page{gpus: []gpu{{id: gpuA, blank: true}}}), pageOf(page{gpus: []gpu{{id: gpuA, marker: true}}})},

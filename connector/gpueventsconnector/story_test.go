@@ -33,7 +33,9 @@ type page struct {
 	down      bool
 	frozen    bool
 	undecided bool // nothing is known of frozen
-	gpus      []gpu
+	// unrecognized: the fields of the page are not known.
+	unrecognized bool
+	gpus         []gpu
 }
 
 // gpu is one device on a page. Only what is set is emitted.
@@ -92,6 +94,9 @@ func (p page) add(md pmetric.Metrics) {
 	}
 	if !p.undecided {
 		point(&names.ExporterFrozen, flag[p.frozen])
+	}
+	if len(p.gpus) > 0 || p.unrecognized {
+		point(&names.ExporterUnrecognized, flag[p.unrecognized])
 	}
 	for _, g := range p.gpus {
 		rm := md.ResourceMetrics().AppendEmpty()

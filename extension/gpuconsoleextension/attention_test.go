@@ -88,6 +88,9 @@ func TestAttentionOfDevices(t *testing.T) {
 		"frozen exporter": {func(w *world) {
 			w.write(queries.Frozen, tags{queries.Cluster: "c1", queries.Node: "n", queries.Address: "10.0.0.1", queries.Port: "9400"}, 20*time.Minute, 0, constant(1))
 		}, consoleapi.FrozenExporter, "warn", "exporter frozen"},
+		"exporter with unknown fields": {func(w *world) {
+			w.write(queries.Unrecognized, tags{queries.Cluster: "c1", queries.Node: "n", queries.Address: "10.0.0.1", queries.Port: "9400"}, 20*time.Minute, 0, constant(1))
+		}, consoleapi.UnrecognizedExporter, "warn", "exporter's fields not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -106,7 +109,7 @@ func TestAttentionOfDevices(t *testing.T) {
 				"service":  ok[consoleapi.ServiceAnswer](c, "service", key).Service.Reasons,
 				"node":     node.Reasons,
 			}
-			if test.kind != consoleapi.FrozenExporter {
+			if test.kind != consoleapi.FrozenExporter && test.kind != consoleapi.UnrecognizedExporter {
 				places["device"] = node.Devices[0].Reasons
 				places["device of the pod"] = ok[consoleapi.PodsAnswer](c, "pods", key).Pods[0].Devices[0].Reasons
 				assert.Empty(t, node.Devices[1].Reasons, "the other device is well")
@@ -135,6 +138,9 @@ func TestAttentionOfDevices(t *testing.T) {
 			}
 			if test.kind == consoleapi.FrozenExporter {
 				wanted = consoleapi.NodeExporterFrozen
+			}
+			if test.kind == consoleapi.UnrecognizedExporter {
+				wanted = consoleapi.NodeExporterUnrecognized
 			}
 			assert.Equal(t, attention, *services.Summary.Attention)
 			assert.Equal(t, attention, services.Summary.ReasonsTotal)

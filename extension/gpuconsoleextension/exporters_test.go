@@ -153,6 +153,33 @@ func TestExportersOfHosts(t *testing.T) {
 	}
 }
 
+// While the fields of an exporter are not known, its devices are not lost, idle or well, whatever
+// they were before: the node and the status show why.
+func TestExporterWithUnknownFields(t *testing.T) {
+	w := newWorld(t)
+	w.exporter("n", 1, 0)
+	w.write(queries.Unrecognized, tags{queries.Cluster: "c1", queries.Node: "n", queries.Address: "10.0.0.1", queries.Port: "9400"}, 10*time.Minute, 0, constant(1))
+	w.gpu(gpu{tags: device("n", uuid+"0", 0, nil), values: busy(0), from: 3 * time.Hour, until: 10 * time.Minute})
+	w.gpu(gpu{tags: device("n", uuid+"1", 1, nil), values: busy(0), from: 3 * time.Hour, until: 10 * time.Minute})
+	w.write(queries.Allocation, allocation("n", uuid+"0", held("ml", "chat", "chat-0")), 20*time.Minute, 0, constant(1))
+	c := serveAPI(t, w.store, w.now, nil)
+	node := ok[consoleapi.NodesAnswer](c, "nodes", nil).Nodes[0]
+	assert.Equal(t, consoleapi.NodeExporterUnrecognized, node.State)
+	assert.Equal(t, consoleapi.ExporterUnrecognized, node.Exporter)
+	assert.Equal(t, consoleapi.NodeCounts{Devices: 2, Held: 1, Unknown: 1}, node.Counts)
+	require.Len(t, node.Reasons, 1)
+	assert.Equal(t, "The exporter of node n answers with fields that are not known: none of its page has the utilization, memory or power of a GPU.", node.Reasons[0].Text)
+	for i, want := range []consoleapi.DeviceState{consoleapi.DeviceHeld, consoleapi.DeviceUnknown} {
+		assert.Equal(t, want, node.Devices[i].State)
+		assert.Equal(t, consoleapi.HealthState("unknown"), node.Devices[i].Health.State)
+		assert.Nil(t, node.Devices[i].Values.Utilization)
+		assert.True(t, node.Devices[i].Stale)
+	}
+	status := ok[consoleapi.StatusAnswer](c, "status", nil).Telemetry
+	assert.Equal(t, []int{0, 0, 0, 1}, []int{*status.ExportersUp, *status.ExportersDown, *status.ExportersFrozen, *status.ExportersUnrecognized})
+	assert.Equal(t, consoleapi.ExporterUnrecognized, status.DownExporters[0].State)
+}
+
 // An exporter's pod gets another address with every restart: what it was before
 // is not one that is down.
 func TestExporterThatMoved(t *testing.T) {

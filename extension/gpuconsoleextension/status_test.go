@@ -90,7 +90,7 @@ func TestStatusCounts(t *testing.T) {
 		return consoleapi.Exporter{Cluster: pointer("c1"), Node: &node, Address: "10.0.0.1:9400", State: state, DataTime: w.now.Add(-time.Duration(age) * time.Second).UTC(), DataAge: age}
 	}
 	assert.Equal(t, consoleapi.Telemetry{
-		ExportersUp: pointer(3), ExportersDown: pointer(2), ExportersFrozen: pointer(1), DownExporters: []consoleapi.Exporter{
+		ExportersUp: pointer(3), ExportersDown: pointer(2), ExportersFrozen: pointer(1), ExportersUnrecognized: pointer(0), DownExporters: []consoleapi.Exporter{
 			down("down", consoleapi.ExporterDown, 0), down("lost", consoleapi.ExporterUnknown, 600), down("shared", consoleapi.ExporterFrozen, 0),
 		},
 		Devices: pointer(10), Services: pointer(2), ServicesPartial: pointer(2), ServicesNoData: pointer(1), PodsWarming: pointer(2), RaisedEvents: pointer(0), Notices: pointer(0),

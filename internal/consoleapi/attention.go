@@ -14,37 +14,38 @@ type Attention string
 
 // The kinds, in the order in which those of one severity are listed.
 const (
-	Stale             Attention = "stale"
-	NoData            Attention = "no_data"
-	LostNode          Attention = "node_lost"
-	DownExporter      Attention = "exporter_down"
-	FrozenExporter    Attention = "exporter_frozen"
-	LostDevice        Attention = "device_lost"
-	MissingValues     Attention = "values_missing"
-	XID               Attention = "xid"
-	ECCUncorrected    Attention = "ecc_uncorrected"
-	RowRemapFailure   Attention = "row_remap_failure"
-	RetiredPages      Attention = "retired_pages"
-	Throttled         Attention = "throttle"
-	Temperature       Attention = "temperature"
-	MemoryTemperature Attention = "memory_temperature"
-	MemoryPressure    Attention = "memory_pressure"
-	Unhealthy         Attention = "health" // a reason of gpu.health that is no condition of its own
-	OtherCondition    Attention = "condition"
-	FailedDelivery    Attention = "delivery"
-	Partial           Attention = "partial"
-	MissingPods       Attention = "missing_pods"
-	DegradedPods      Attention = "degraded_pods"
-	PendingPods       Attention = "pending_pods"
-	IdleDevices       Attention = "idle_devices"
-	NotRunning        Attention = "not_running"
-	Warming           Attention = "warming"
-	Unknown           Attention = "unknown"
+	Stale                Attention = "stale"
+	NoData               Attention = "no_data"
+	LostNode             Attention = "node_lost"
+	DownExporter         Attention = "exporter_down"
+	FrozenExporter       Attention = "exporter_frozen"
+	UnrecognizedExporter Attention = "exporter_unrecognized" // its fields are not known
+	LostDevice           Attention = "device_lost"
+	MissingValues        Attention = "values_missing"
+	XID                  Attention = "xid"
+	ECCUncorrected       Attention = "ecc_uncorrected"
+	RowRemapFailure      Attention = "row_remap_failure"
+	RetiredPages         Attention = "retired_pages"
+	Throttled            Attention = "throttle"
+	Temperature          Attention = "temperature"
+	MemoryTemperature    Attention = "memory_temperature"
+	MemoryPressure       Attention = "memory_pressure"
+	Unhealthy            Attention = "health" // a reason of gpu.health that is no condition of its own
+	OtherCondition       Attention = "condition"
+	FailedDelivery       Attention = "delivery"
+	Partial              Attention = "partial"
+	MissingPods          Attention = "missing_pods"
+	DegradedPods         Attention = "degraded_pods"
+	PendingPods          Attention = "pending_pods"
+	IdleDevices          Attention = "idle_devices"
+	NotRunning           Attention = "not_running"
+	Warming              Attention = "warming"
+	Unknown              Attention = "unknown"
 )
 
 // Attentions are all kinds in their order.
 var Attentions = []Attention{
-	Stale, NoData, LostNode, DownExporter, FrozenExporter, LostDevice, MissingValues, XID, ECCUncorrected, RowRemapFailure, RetiredPages,
+	Stale, NoData, LostNode, DownExporter, FrozenExporter, UnrecognizedExporter, LostDevice, MissingValues, XID, ECCUncorrected, RowRemapFailure, RetiredPages,
 	Throttled, Temperature, MemoryTemperature, MemoryPressure, Unhealthy, OtherCondition, FailedDelivery, Partial, MissingPods, DegradedPods,
 	PendingPods, IdleDevices, NotRunning, Warming, Unknown,
 }

@@ -92,4 +92,6 @@ const (
 	ExporterDown    ExporterState = "down"
 	ExporterFrozen  ExporterState = "frozen"
 	ExporterUnknown ExporterState = "unknown"
+	// ExporterUnrecognized: it answers, and its fields are not known.
+	ExporterUnrecognized ExporterState = "unrecognized"
 )

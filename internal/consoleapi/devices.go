@@ -130,12 +130,13 @@ type PendingService struct {
 type NodeState string
 
 const (
-	NodeLost           NodeState = "lost"
-	NodeExporterDown   NodeState = "exporter_down"
-	NodeExporterFrozen NodeState = "exporter_frozen"
-	NodeDegraded       NodeState = "degraded" // it reports, and something is wrong with it or its devices
-	NodeOK             NodeState = "ok"
-	NodeUnknown        NodeState = "unknown" // the store took nothing that would show it
+	NodeLost                 NodeState = "lost"
+	NodeExporterDown         NodeState = "exporter_down"
+	NodeExporterFrozen       NodeState = "exporter_frozen"
+	NodeExporterUnrecognized NodeState = "exporter_unrecognized"
+	NodeDegraded             NodeState = "degraded" // it reports, and something is wrong with it or its devices
+	NodeOK                   NodeState = "ok"
+	NodeUnknown              NodeState = "unknown" // the store took nothing that would show it
 )
 
 // Node is a node with its devices.

@@ -194,19 +194,21 @@ type StoreProblem struct {
 
 // Telemetry is what there is.
 type Telemetry struct {
-	ExportersUp     *int       `json:"exporters_up"`
-	ExportersDown   *int       `json:"exporters_down"`
-	ExportersFrozen *int       `json:"exporters_frozen"`
-	DownExporters   []Exporter `json:"down_exporters"`
-	Devices         *int       `json:"devices"`
-	Services        *int       `json:"services"`
-	ServicesPartial *int       `json:"services_partial"`
-	ServicesNoData  *int       `json:"services_no_data"`
-	PodsWarming     *int       `json:"pods_warming"`
-	RaisedEvents    *int       `json:"raised_events"`
-	Notices         *int       `json:"notices"`
-	Kubernetes      *bool      `json:"kubernetes"`
-	Window          *string    `json:"window"`
+	ExportersUp     *int `json:"exporters_up"`
+	ExportersDown   *int `json:"exporters_down"`
+	ExportersFrozen *int `json:"exporters_frozen"`
+	// ExportersUnrecognized answer with fields that are not known.
+	ExportersUnrecognized *int       `json:"exporters_unrecognized"`
+	DownExporters         []Exporter `json:"down_exporters"`
+	Devices               *int       `json:"devices"`
+	Services              *int       `json:"services"`
+	ServicesPartial       *int       `json:"services_partial"`
+	ServicesNoData        *int       `json:"services_no_data"`
+	PodsWarming           *int       `json:"pods_warming"`
+	RaisedEvents          *int       `json:"raised_events"`
+	Notices               *int       `json:"notices"`
+	Kubernetes            *bool      `json:"kubernetes"`
+	Window                *string    `json:"window"`
 }
 
 // ThresholdsFrom is a component.

@@ -53,6 +53,7 @@ type Builder struct {
 	lines      map[lineKey]*sums
 	spans      map[int64]*span
 	classes    map[classKey]int64
+	partDays   map[int64]bool // days that the store added up, and of which a part is asked for, in Unix seconds
 	kept       map[Group]bool // groups with lines of their own; nil: all
 	// average and marginal are kinds of carbon intensity that there are.
 	average, marginal bool
@@ -60,7 +61,7 @@ type Builder struct {
 
 // New returns a Builder. Options must be valid.
 func New(o Options) *Builder {
-	return &Builder{Options: o, lines: map[lineKey]*sums{}, spans: map[int64]*span{}, classes: map[classKey]int64{}}
+	return &Builder{Options: o, lines: map[lineKey]*sums{}, spans: map[int64]*span{}, classes: map[classKey]int64{}, partDays: map[int64]bool{}}
 }
 
 // Build adds up rows, each hour and key of which is there once.
@@ -72,8 +73,51 @@ func Build(rows []usage.Row, o Options) Report {
 	return b.Report()
 }
 
-func (b *Builder) wanted(hour time.Time) bool {
-	return (b.From.IsZero() || !hour.Before(b.From.Truncate(time.Hour))) && (b.To.IsZero() || hour.Before(b.To))
+// wanted reports whether a row counts.
+func (b *Builder) wanted(r *usage.Row) bool {
+	from, to := b.From.Truncate(time.Hour), b.To
+	if r.Day {
+		from, to = b.wholeDays()
+	}
+	return (b.From.IsZero() || !r.Hour.Before(from)) && (b.To.IsZero() || r.Hour.Before(to))
+}
+
+const day = 24 * time.Hour
+
+// wholeDays returns which days count that the store added up, since their hours are not known
+// any more: that of From counts whole and that of To not at all, so that reports of adjacent times
+// count each day once. A part of a single day is the whole day.
+func (b *Builder) wholeDays() (from, to time.Time) {
+	from, to = b.From.Truncate(day), b.To.Truncate(day)
+	if from.Equal(to) {
+		to = to.Add(day)
+	}
+	return from, to
+}
+
+// cut notes a row of a day of which the report asks for a part.
+func (b *Builder) cut(r *usage.Row) {
+	end := r.Hour.Add(day)
+	if !r.Day || b.From.IsZero() || b.To.IsZero() || !end.After(b.From) || !r.Hour.Before(b.To) {
+		return
+	}
+	if r.Hour.Before(b.From) || end.After(b.To) {
+		b.partDays[r.Hour.Unix()] = true
+	}
+}
+
+// covered returns from when to when the report is: as asked for, but for days that count whole or
+// not at all.
+func (b *Builder) covered() (from, to time.Time) {
+	from, to = b.From, b.To
+	first, end := b.wholeDays()
+	if b.partDays[first.Unix()] {
+		from = first
+	}
+	if b.partDays[to.Truncate(day).Unix()] {
+		to = end
+	}
+	return from, to
 }
 
 // currency is the place of a row's currency; -1: it has no price.
@@ -118,10 +162,10 @@ func (b *Builder) period(hour time.Time, day bool) (start, end time.Time) {
 
 // Add adds a row; each hour and key is added once. It keeps the row's texts, not the row.
 func (b *Builder) Add(r *usage.Row) {
-	if !b.wanted(r.Hour) {
+	b.See(r)
+	if !b.wanted(r) {
 		return
 	}
-	b.See(r)
 	start, end := b.period(r.Hour, r.Day)
 	key := lineKey{start: start.UnixNano(), state: r.State}
 	if b.grouped(r.State) {
@@ -146,7 +190,8 @@ func (b *Builder) Add(r *usage.Row) {
 // See notes a row of which the report has no line, since it is not of the owners that are
 // asked for: how much of an hour is unknown is of the whole fleet.
 func (b *Builder) See(r *usage.Row) {
-	if !b.wanted(r.Hour) {
+	b.cut(r)
+	if !b.wanted(r) {
 		return
 	}
 	s := b.spans[r.Hour.Unix()]
@@ -271,8 +316,15 @@ func (b *Builder) Report() Report {
 			unknown[start.UnixNano()] = true
 		}
 	}
+	r.From, r.To = b.covered()
+	for _, at := range slices.Sorted(maps.Keys(b.partDays)) {
+		r.PartDays = append(r.PartDays, time.Unix(at, 0).UTC())
+	}
 	for key, l := range b.lines {
 		l.UnknownHours = unknown[key.start]
+		if b.Step == Whole {
+			l.Start, l.End = r.From, r.To
+		}
 		r.Lines = append(r.Lines, l.Line)
 	}
 	slices.SortFunc(r.Lines, func(x, y Line) int {

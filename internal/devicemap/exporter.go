@@ -49,6 +49,10 @@ func (t *Target) writeExporter(md pmetric.Metrics, scrape *Page, e Exporter, nod
 			t.judged = true
 		}
 	}
+	if scrape.Up && !t.opts.OwnPage && len(t.page.order) > 0 {
+		write(&names.ExporterUnrecognized, flag(t.fields.unrecognized))
+		t.fields.written = true
+	}
 	w := Writer{target: t, time: now, metrics: metrics}
 	w.writeRaw(t.page.loose, "")
 }
@@ -62,8 +66,8 @@ func (t *Target) End(e Exporter, now pcommon.Timestamp) (pmetric.Metrics, bool) 
 	}
 	node := t.node(e)
 	metrics := t.scope(t.exporterResource(md, e, node)).Metrics()
-	for _, m := range []*names.Metric{&names.ExporterUp, &names.ExporterScrapeDuration, &names.ExporterScrapeSamples, &names.ExporterFrozen} {
-		if m == &names.ExporterFrozen && !t.judged {
+	for _, m := range []*names.Metric{&names.ExporterUp, &names.ExporterScrapeDuration, &names.ExporterScrapeSamples, &names.ExporterFrozen, &names.ExporterUnrecognized} {
+		if m == &names.ExporterFrozen && !t.judged || m == &names.ExporterUnrecognized && !t.fields.written {
 			continue
 		}
 		p := m.Init(metrics.AppendEmpty()).AppendEmpty()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -41,6 +42,7 @@ type row struct {
 	board, part string
 	facts       facts
 	owner       owner
+	evidence    Evidence
 }
 
 // read sorts labels. Empty values and texts that stand for no value count as absent.
@@ -54,7 +56,7 @@ func (r *row) read(v *Vendor, labels []label) {
 		}
 		switch kind := v.Label(key); kind {
 		case exporterlabels.MIGProfile:
-			r.facts.text[PartProfile] = text
+			r.facts.text[PartProfile] = migprofile.Normal(text)
 		case exporterlabels.Index:
 			r.facts.text[Index] = text
 		case exporterlabels.PCIAddress:
@@ -67,6 +69,7 @@ func (r *row) read(v *Vendor, labels []label) {
 			scraped = scraped || isTarget(key)
 		case exporterlabels.Field:
 			r.readField(v, key, text)
+			r.evidence |= v.evidence(key)
 		case exporterlabels.Pod, exporterlabels.Namespace, exporterlabels.Container, exporterlabels.PodUID:
 			exported = exported || exporterlabels.Exported(key)
 			r.readOwner(kind, text)

@@ -307,6 +307,7 @@ func TestSettle(t *testing.T) {
 	page := [][]string{{"m_used", "serial=B", "tile=0", "50"}, {"m_used", "serial=B", "tile=1", "60"}, {"m_watts", "serial=B", "tile=0", "300"}, {"m_nodes", "5"}}
 	r := s.scrape(page...)
 	assert.Equal(t, []string{
+		"exporter gpu.exporter.unrecognized 0",
 		"map[gpu.partition.profile:in 2 hw.id:B hw.type:gpu hw.vendor:Mosaic]",
 		"B hw.gpu.memory.usage 112640", "B hw.gpu.memory.limit 204800", "B hw.gpu.memory.utilization 0.55", "B hw.power 300",
 		"map[gpu.partition.id:0 gpu.partition.profile:in 2 hw.id:B/0 hw.parent:B hw.type:gpu hw.vendor:Mosaic]",

@@ -8,7 +8,7 @@
 // value a field (read.go, labels.go, device.go). Writing then makes the device's series
 // from those values (writer.go), which is where values of several fields meet; what a
 // vendor derives beyond its table is in its Derivation. The owners' shares of a device
-// are in shares.go. What a device needs from one page to the next (start times of
+// are in shares.go, and which of its fields have new names in unknown.go. What a device needs from one page to the next (start times of
 // counters, its derivation) stays in its Device.
 //
 // A Target is not safe for concurrent use; an exporter is scraped by one
@@ -37,6 +37,8 @@ type Options struct {
 	// exporter's values must stand still to be called frozen.
 	FrozenAfter int
 	FrozenFor   time.Duration
+	// OwnPage: no exporter prints the page, and so all of its fields are known.
+	OwnPage bool
 }
 
 // Target keeps what is known about one exporter from page to page.
@@ -50,8 +52,10 @@ type Target struct {
 	still    still
 	judged   bool // gpu.exporter.frozen was written
 	surveyed surveyed
+	meanings meanings
 	wasUp    bool // what gpu.exporter.up was before
 	limited  bool // the scrape before was refused by a limit of the exporter
+	fields   fieldNames
 }
 
 // pageState is what was read of one page so far; its memory serves the next page.
@@ -61,6 +65,8 @@ type pageState struct {
 	order   []*Device         // devices on this page, in order of appearance
 	loose   []rawPoint        // rows without a device, of unknown families
 	shares  []share           // rows that may be shares, see shares.go
+	unclear []Row             // rows of ambiguous families
+	doubt   string            // the first of them that the page contradicts itself about
 	refused Refused
 	over    Over // the first limit of a target that it is over
 	counted int  // devices that the exporter counts, 0 where it does not
@@ -86,6 +92,13 @@ type Result struct {
 	Lack    Lack   // where there is no device
 	Why     string // the evidence of Lack
 	Missing int    // devices that the exporter counts and has no row of
+	Doubt   string // the family with a unit about which the page contradicts itself, and how
+	// Unknown are the fields of the page that are not in the table and may have a quantity
+	// that the page lacks; all of them on an Unrecognized page, as far as they are kept.
+	Unknown []Unknown
+	// Unrecognized is a page with devices on which no field is known to be the utilization,
+	// memory or power of one.
+	Unrecognized bool
 }
 
 // Map turns one scrape into metrics.
@@ -96,10 +109,16 @@ func (t *Target) Map(p *Page, e Exporter) Result {
 	// Exporters print devices and families in any order.
 	slices.SortFunc(t.page.order, func(a, b *Device) int { return strings.Compare(a.id, b.id) })
 	t.settle()
+	if p.Up && !t.opts.OwnPage {
+		t.fields.judge(t.vendor.Table, len(t.page.order) > 0)
+	}
 	t.writeExporter(out, p, e, node)
 	t.writeDevices(out, node, e.Pod)
 	t.forget()
-	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused, Over: t.page.over}
+	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused, Over: t.page.over, Doubt: t.page.doubt}
+	if p.Up && result.Devices > 0 {
+		result.Unknown, result.Unrecognized = t.fields.found, t.fields.unrecognized
+	}
 	if p.Up && result.Devices == 0 {
 		result.Lack, result.Why = p.lack(t.vendor)
 	}

@@ -115,7 +115,7 @@ func (s *scraper) scrape(rows ...[]string) Result {
 		}
 		var v float64
 		_, _ = fmt.Sscan(r[len(r)-1], &v)
-		p.Rows = append(p.Rows, Row{NewSeries(s.v.NewFamily(r[0]), s.labels[id], nil), v})
+		p.Rows = append(p.Rows, Row{NewSeries(s.v.NewFamily(r[0]), s.labels[id], nil), v, strings.Contains(r[len(r)-1], ".")})
 	}
 	return s.target.Map(p, Exporter{Address: "a", Port: 1})
 }
@@ -163,7 +163,7 @@ func TestASecondVendor(t *testing.T) {
 	s.scrape(page...)
 	r := s.scrape(page...)
 	assert.Equal(t, []string{
-		"exporter gpu.exporter.up 1", "exporter gpu.exporter.scrape.duration 0", "exporter gpu.exporter.scrape.samples 13",
+		"exporter gpu.exporter.up 1", "exporter gpu.exporter.scrape.duration 0", "exporter gpu.exporter.scrape.samples 13", "exporter gpu.exporter.unrecognized 0",
 		"map[hw.driver_version:7.1 hw.id:ACME-1 hw.type:gpu hw.vendor:Acme]",
 		"ACME-1 hw.gpu.memory.usage 30", "ACME-1 hw.gpu.memory.limit 80", "ACME-1 hw.gpu.memory.utilization 0.375", "ACME-1 hw.power 300",
 		"map[acme.tile:0 hw.driver_version:7.1 hw.id:ACME-1/0 hw.parent:ACME-1 hw.type:gpu hw.vendor:Acme]",

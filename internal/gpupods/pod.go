@@ -41,7 +41,8 @@ type Scheduling struct {
 	Reason, Message string
 	// Queue is where the pod waits, as its labels or annotations name it; "" for none.
 	Queue string
-	// Requests are the devices by resource. An extended resource is requested as
+	// Requests are the devices by resource. An extended resource that a claim serves is that
+	// claim. Every other one is requested as
 	// the scheduler counts it: the larger of what the containers with their sidecars need
 	// and what the largest init container needs.
 	Requests []Request
@@ -50,8 +51,9 @@ type Scheduling struct {
 
 // Request is a number of devices of one resource.
 type Request struct {
-	// Resource is the name of an extended resource. With Claim it is the driver of
-	// the devices that were allocated, and until then the device class.
+	// Resource is the name of an extended resource, or of a device class that is requested as
+	// one. With Claim it is the driver of the devices that were allocated, and until then the
+	// device class.
 	Resource string
 	// Claim is the name of the ResourceClaim, "" for an extended resource. Pods that
 	// share a claim share its devices.

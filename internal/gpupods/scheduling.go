@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 
@@ -30,6 +31,29 @@ func amountOf(list corev1.ResourceList) Amount {
 	return Amount{CPU: max(0, list.Cpu().MilliValue()), Memory: max(0, list.Memory().Value())}
 }
 
+// servedByClaim are the extended resources of a pod that no device plugin serves, but devices of a
+// ResourceClaim that the scheduler made for the pod: what counts is what that claim holds.
+func servedByClaim(p *corev1.Pod) map[string]bool {
+	status := p.Status.ExtendedResourceClaimStatus
+	if status == nil {
+		return nil
+	}
+	served := map[string]bool{}
+	for _, m := range status.RequestMappings {
+		served[m.ResourceName] = true
+	}
+	return served
+}
+
+// extended is the name under which devices of an extended resource are requested; false for one
+// that is no accelerator. Each device class is an extended resource, with a prefix.
+func (k *keeper) extended(resource string) (string, bool) {
+	if class, ok := strings.CutPrefix(resource, resourcev1.ResourceDeviceClassPrefix); ok && k.classes[class] {
+		return class, true
+	}
+	return resource, k.resources.Match(resource)
+}
+
 // schedulingOf is what the scheduler sees of p, and notes the claims in has; nil where it
 // is not needed, or p has neither devices nor claims.
 func (k *keeper) schedulingOf(p *corev1.Pod, claims map[string]string, has *claiming) *Scheduling {
@@ -37,22 +61,22 @@ func (k *keeper) schedulingOf(p *corev1.Pod, claims map[string]string, has *clai
 		return nil
 	}
 	asked := requested(p)
+	served := servedByClaim(p)
 	s := &Scheduling{Created: p.CreationTimestamp.Time, Amount: amountOf(asked)}
 	for _, resource := range slices.Sorted(maps.Keys(asked)) {
 		quantity := asked[resource]
-		if n := quantity.Value(); n > 0 && k.resources.Match(string(resource)) {
-			s.Requests = append(s.Requests, Request{Resource: string(resource), Count: int(n)})
+		name, known := k.extended(string(resource))
+		if n := quantity.Value(); n > 0 && known && !served[string(resource)] {
+			s.Requests = append(s.Requests, Request{Resource: name, Count: int(n)})
 		}
 	}
 	if k.drivers != nil {
 		has.claims = slices.Sorted(maps.Values(claims))
-		if ext := p.Status.ExtendedResourceClaimStatus; ext != nil && slices.ContainsFunc(ext.RequestMappings, func(m corev1.ContainerExtendedResourceRequest) bool {
-			return !k.resources.Match(m.ResourceName)
-		}) {
-			has.claims = append(has.claims, ext.ResourceClaimName)
+		if len(served) > 0 {
+			has.claims = append(has.claims, p.Status.ExtendedResourceClaimStatus.ResourceClaimName)
 		}
 	}
-	if len(s.Requests) == 0 && len(has.claims) == 0 {
+	if len(s.Requests) == 0 && len(has.claims) == 0 && len(has.containers) == 0 {
 		return nil
 	}
 	s.Queue = queueOf(p.Labels, p.Annotations, k.queueLabels)

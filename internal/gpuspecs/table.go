@@ -14,7 +14,8 @@ type peaks = map[Precision]float64
 
 // table is the rows by normalized names. Names that stand for several boards, as H100 alone or
 // MI250X/MI250, are in none of them; nor are boards with another number of units than the one of
-// the source, as A100-SXM-64GB.
+// the source, as A100-SXM-64GB, or of which no source has a rate, as H20-3e: such a rate is
+// configured.
 var table = []row{
 	of("GB300", `GB300`, stas, 2500, peaks{FP32: 80, TF32: 1250, FP8: 5000}),
 	of("GB200", `GB200`, stas, 2500, peaks{FP32: 80, TF32: 1250, FP8: 5000}),

@@ -76,10 +76,11 @@ func Events() []string {
 
 // Values of gpu.event.level and gpu.exporter.reason.
 const (
-	EventLevelHigh       = "high"
-	EventLevelCritical   = "critical"
-	ExporterReasonDown   = "down"   // the scrape fails
-	ExporterReasonFrozen = "frozen" // its values stand still
+	EventLevelHigh             = "high"
+	EventLevelCritical         = "critical"
+	ExporterReasonDown         = "down"         // the scrape fails
+	ExporterReasonFrozen       = "frozen"       // its values stand still
+	ExporterReasonUnrecognized = "unrecognized" // its fields are not known
 )
 
 // Values of attributes of metrics that events are made of.

@@ -23,6 +23,7 @@ var (
 	Allocation    = names.GPUAllocation.Prometheus()
 	ExporterUp    = names.ExporterUp.Prometheus()
 	Frozen        = names.ExporterFrozen.Prometheus()
+	Unrecognized  = names.ExporterUnrecognized.Prometheus()
 	Schedulable   = names.GPUNodeSchedulable.Prometheus()
 	Reconfiguring = names.GPUNodeMIGReconfiguring.Prometheus()
 	Suspended     = names.GPUDeviceSuspended.Prometheus()

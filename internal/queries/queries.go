@@ -10,12 +10,28 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// servicesMetrics are all metrics of a service.
-var servicesMetrics = []string{
-	ServiceUtilization, ServiceUtilizationMin, ServiceUtilizationMax, ServiceSM, ServiceDRAM, ServicePipe,
-	ServicePodMemory, ServicePodLimit, ServicePodPower, ServiceMemory, ServiceLimit, ServicePower,
-	ServicePods, ServicePending, ServiceDevices, ServiceIdle, ServiceMissingRatio, ServicePartial, ServiceDataAge,
+// serviceFigure is a metric of services and the labels by which it has a series for each of
+// them.
+type serviceFigure struct {
+	metric, label string
+	values        []string
 }
+
+// serviceStates are the figures that decide about the state of a service, serviceAverages the
+// others.
+var (
+	serviceStates = []serviceFigure{
+		{metric: ServicePods, label: StateOfPod, values: []string{"reporting", "degraded", "missing", "warming", "not_running"}},
+		{metric: ServicePending}, {metric: ServiceIdle}, {metric: ServicePartial}, {metric: ServiceDataAge},
+	}
+	serviceAverages = []serviceFigure{
+		{metric: ServiceDevices, label: StateOfDevice, values: []string{"reporting", "missing"}},
+		{metric: ServiceUtilization}, {metric: ServiceUtilizationMin}, {metric: ServiceUtilizationMax}, {metric: ServiceSM}, {metric: ServiceDRAM},
+		{metric: ServicePipe, label: Pipe, values: []string{"tensor", "fp16", "fp32"}},
+		{metric: ServicePodMemory}, {metric: ServicePodLimit}, {metric: ServicePodPower}, {metric: ServiceMemory}, {metric: ServiceLimit}, {metric: ServicePower},
+		{metric: ServiceMissingRatio},
+	}
+)
 
 // deviceMetrics are the gauges of a device.
 var deviceMetrics = []string{
@@ -34,12 +50,27 @@ var (
 // last sample.
 const rememberedStep = 4 * time.Minute
 
-// Services asks for every figure of services.
-func Services(s Selector) string { return anyOf(servicesMetrics, s) }
+// ServiceStates asks for the figures that decide about the state of services, and ServiceAverages
+// for their other figures. An answer to one query has no more series than there are services: a
+// store limits how many that may be.
+func ServiceStates(s Selector) []string   { return ofFigures(serviceStates, s) }
+func ServiceAverages(s Selector) []string { return ofFigures(serviceAverages, s) }
+
+func ofFigures(figures []serviceFigure, s Selector) (all []string) {
+	for _, f := range figures {
+		if f.label == "" {
+			all = append(all, of(f.metric, s))
+		}
+		for _, value := range f.values {
+			all = append(all, of(f.metric, s, Is(f.label, value)))
+		}
+	}
+	return all
+}
 
 // ServicesEvaluated asks when services were last evaluated, in seconds since 1970.
 func ServicesEvaluated(s Selector) string {
-	return "max" + serviceIdentity + "(timestamp(" + of(ServicePods, s) + "))"
+	return "max" + serviceIdentity + "(timestamp(" + of(ServicePods, s, Is(StateOfPod, "reporting")) + "))"
 }
 
 // NewestEvaluations asks when any service of a cluster was last evaluated.
@@ -71,15 +102,14 @@ func DeviceUtilization(s Selector) string { return general(s) }
 // DeviceUtilizationTime asks of when that is.
 func DeviceUtilizationTime(s Selector) string { return "timestamp(" + general(s) + ")" }
 
-// UtilizationPeak asks for the highest utilization of devices within a time,
-// regardless of their owners.
+// UtilizationPeak asks for the highest utilization of devices within a time, by their owners.
 func UtilizationPeak(s Selector, within time.Duration) string {
-	return "max" + deviceIdentity + "(max_over_time(" + general(s) + "[" + duration(within) + "]))"
+	return "max" + identity + "(max_over_time(" + general(s) + "[" + duration(within) + "]))"
 }
 
-// SeenBefore asks which devices had a utilization a time ago.
-func SeenBefore(s Selector, ago time.Duration) string {
-	return "count" + deviceIdentity + "(" + general(s) + " offset " + duration(ago) + ")"
+// OwnersBefore asks which owners devices had a time ago.
+func OwnersBefore(s Selector, ago time.Duration) string {
+	return "count" + identity + "(" + general(s) + " offset " + duration(ago) + ")"
 }
 
 // Allocations asks who holds which share of which device; AllocationTimes of when
@@ -89,7 +119,7 @@ func AllocationTimes(s Selector) string { return "timestamp(" + of(Allocation, s
 
 // Exporters asks for the states of exporters and nodes.
 func Exporters(s Selector) string {
-	return anyOf([]string{ExporterUp, Frozen, Schedulable, Reconfiguring, Released}, s)
+	return anyOf([]string{ExporterUp, Frozen, Unrecognized, Schedulable, Reconfiguring, Released}, s)
 }
 
 // ExporterTimes asks when exporters were last seen, NodeTimes when nodes were.

@@ -4,10 +4,12 @@
 package queries
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,10 +80,10 @@ func everyQuery(s Selector) map[string]string {
 	all := map[string]string{
 		"InferenceEngines": InferenceEngines(s), "InferenceServers": InferenceServers(s), "InferenceServersUp": InferenceServersUp(s),
 		"TokensNewlyRead": TokensNewlyRead(s), "Briefly": Whole{Where: s, Over: InferenceWindow, Briefly: time.Minute}.OutputTokens(),
-		"Services": Services(s), "ServicesEvaluated": ServicesEvaluated(s), "NewestEvaluations": NewestEvaluations(s), "LastEvaluation": LastEvaluation(s, time.Hour),
+		"ServicesEvaluated": ServicesEvaluated(s), "NewestEvaluations": NewestEvaluations(s), "LastEvaluation": LastEvaluation(s, time.Hour),
 		"PodStates": PodStates(s), "Thresholds": Thresholds(), "MissingPods": MissingPods(s), "ExportersMoved": ExportersMoved(s, time.Hour),
 		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesSeen": DevicesSeen(s), "There": There("", s), "There within": There("1h", s), "Reports": Reports(s), "ReportedBefore": ReportedBefore(s, time.Hour),
-		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "SeenBefore": SeenBefore(s, time.Minute),
+		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "OwnersBefore": OwnersBefore(s, time.Minute),
 		"Allocations": Allocations(s), "AllocationTimes": AllocationTimes(s), "Exporters": Exporters(s), "ExporterTimes": ExporterTimes(s),
 		"NodeTimes": NodeTimes(s), "ExportersRemembered": ExportersRemembered(s, time.Hour), "DeviceValues": DeviceValues(s),
 		"RecentDeviceValues": RecentDeviceValues(s, time.Minute), "OfDevices": OfDevices(Power, s, time.Minute), "Capacity": Capacity(s, time.Hour), "Gone": Gone(Power, s, time.Minute, time.Hour),
@@ -97,6 +99,9 @@ func everyQuery(s Selector) map[string]string {
 		"CapacityFit": CapacityFit(s, time.Minute), "CapacityFragmentation": CapacityFragmentation(s, time.Minute),
 		"Waiting": Waiting(PendingPods, s, time.Minute), "WaitingFor": WaitingFor(s, time.Minute),
 		"CorrectedRise": CorrectedRise(s, time.Hour), "Remapped": Remapped(s), "RemappedRise": RemappedRise(s, time.Hour),
+	}
+	for i, q := range slices.Concat(ServiceStates(s), ServiceAverages(s)) {
+		all[fmt.Sprint("service ", i)] = q
 	}
 	for _, over := range []time.Duration{InferenceWindow, ForChart} {
 		w := Whole{Where: s, Engines: Is(Engine, "vllm"), Over: over}

@@ -24,6 +24,8 @@ type Objects struct {
 	Pods   []*corev1.Pod
 	Claims []*resourcev1.ResourceClaim
 	Slices []*resourcev1.ResourceSlice
+	// Classes are read where the Model has Serves.
+	Classes []*resourcev1.DeviceClass
 }
 
 // Model counts. It remembers the pods that it was shown, those that are gone too.
@@ -35,6 +37,8 @@ type Model struct {
 	// Device is whether an extended resource is an accelerator, Driver whether a driver of
 	// ResourceSlices is one of those, and so is a DeviceClass of that name.
 	Device, Driver func(string) bool
+	// Serves is the driver of a DeviceClass; nil: classes are not read.
+	Serves func(class string) string
 
 	seen map[types.UID]*request
 }
@@ -261,13 +265,13 @@ func (m *Model) pending(o Objects, now time.Time, out Figures) {
 		return strings.Compare(a.Namespace+"\x00"+a.Name, b.Namespace+"\x00"+b.Name)
 	})
 	for _, p := range waiting {
-		devices := m.extended(p)
+		devices := m.extended(o, p)
 		asks := map[string]bool{}
 		for r := range devices {
 			asks[r] = true
 		}
 		for _, c := range claimsOf(o, p) {
-			for r, n := range m.claimed(c) {
+			for r, n := range m.claimed(o, c) {
 				asks[r] = true
 				if !taken[c.Namespace+"/"+c.Name] {
 					devices[r] += n

@@ -45,6 +45,8 @@ func own(t *testing.T, telemetry *componenttest.Telemetry) Telemetry {
 	require.NoError(t, err)
 	own.Scrapes, err = meter.Int64Counter("acme_scrapes")
 	require.NoError(t, err)
+	own.Unknown, err = meter.Int64UpDownCounter("acme_unknown_fields")
+	require.NoError(t, err)
 	own.Shutdown = func() {}
 	return own
 }

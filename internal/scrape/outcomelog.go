@@ -95,6 +95,45 @@ func (t *target) logDevices(e *Exporter, logger *zap.Logger, result *devicemap.R
 	}
 }
 
+// logDoubt logs that a page contradicts itself about the unit of a family.
+func (t *target) logDoubt(e *Exporter, logger *zap.Logger, doubt string) {
+	switch {
+	case !t.doubts.shouldLog(fetch.Outcome(doubt), time.Now()):
+	case doubt == "":
+		logger.Info("the page contradicts itself about no unit any more")
+	default:
+		logger.Warn("the page contradicts itself about the unit of a field, which is left out",
+			zap.String("remedy", e.Doubt), zap.String("cause", doubt))
+	}
+}
+
+// maxNamed is how many unknown fields are named in the log.
+const maxNamed = 16
+
+// logUnknown logs that the exporter has other names for its fields than the receiver knows.
+func (t *target) logUnknown(e *Exporter, logger *zap.Logger, result *devicemap.Result) {
+	o := fetch.OK
+	switch {
+	case result.Unrecognized:
+		o = "unrecognized"
+	case len(result.Unknown) > 0:
+		o = "unknown"
+	}
+	if result.Devices == 0 || !t.renamed.shouldLog(o, time.Now()) {
+		return
+	}
+	named := result.Unknown[:min(maxNamed, len(result.Unknown))]
+	fields := []zap.Field{zap.Int("unknown", len(result.Unknown)), zap.Stringers("first", named), zap.String("remedy", e.UnknownRemedy())}
+	switch {
+	case o == fetch.OK:
+		logger.Info("the exporter's fields are known again")
+	case result.Unrecognized:
+		logger.Warn("the exporter's fields are not known: none of its page has the utilization, memory or power of a device", fields...)
+	default:
+		logger.Warn("the exporter's page has fields that are not known, and lacks quantities that they may have", fields...)
+	}
+}
+
 // logLimits logs that a page is over a limit of the receiver: what goes beyond is
 // missing although the exporter is up.
 func (t *target) logLimits(e *Exporter, logger *zap.Logger, over devicemap.Over, samples int) {

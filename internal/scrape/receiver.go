@@ -55,7 +55,9 @@ type Telemetry struct {
 	Devices     metric.Int64UpDownCounter // on the newest page of all targets together
 	RowsRefused metric.Int64Counter       // by exporter, reason and receiver
 	Scrapes     metric.Int64Counter       // by outcome
-	Shutdown    func()
+	// Unknown are fields of the newest pages that may have a quantity which the page lacks.
+	Unknown  metric.Int64UpDownCounter
+	Shutdown func()
 }
 
 // Receiver scrapes the exporters that are configured or discovered.
@@ -98,6 +100,7 @@ func NewReceiver(e *Exporter, set receiver.Settings, cfg *Config, own Telemetry,
 				ScopeVersion: set.BuildInfo.Version,
 				FrozenAfter:  cfg.FrozenAfter,
 				FrozenFor:    2 * cfg.ExporterInterval,
+				OwnPage:      e.Local != nil,
 			},
 		},
 	}, nil

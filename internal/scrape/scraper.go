@@ -147,8 +147,8 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 	}
 	result = t.mapping.Map(&scraped, t.exporter)
 	clear(buf.rows) // of what belongs to the target
-	devices := result.Devices - t.devices
-	t.devices = result.Devices
+	devices, unknown := result.Devices-t.devices, len(result.Unknown)-t.unknown
+	t.devices, t.unknown = result.Devices, len(result.Unknown)
 
 	ctx, logger := context.Background(), s.logger.With(zap.String("exporter", t.name))
 	if err == nil {
@@ -162,10 +162,13 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 		}
 	}
 	s.telemetry.Devices.Add(ctx, int64(devices))
+	s.telemetry.Unknown.Add(ctx, int64(unknown))
 	t.logScrape(s.exporter, logger, outcome, err, result.Why)
 	if err == nil {
 		t.logLines(s.exporter, logger, read)
 		t.logDevices(s.exporter, logger, &result)
+		t.logDoubt(s.exporter, logger, result.Doubt)
+		t.logUnknown(s.exporter, logger, &result)
 		t.logLimits(s.exporter, logger, result.Over, result.Refused[devicemap.Limit]-read.TooLong)
 	}
 	return result, true

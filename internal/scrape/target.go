@@ -47,24 +47,28 @@ type target struct {
 	reader   *pagetext.Reader
 	mapping  *devicemap.Target
 	devices  int
+	unknown  int  // fields that were counted
 	left     bool // it is no target any more, and its state may be another's
 	scrapes  outcomeLog
 	lines    outcomeLog
 	limits   outcomeLog
 	pipeline outcomeLog
 	missing  outcomeLog
+	doubts   outcomeLog
 	repeats  bool // duplicate series on the page were logged
 	long     bool // samples over a limit of a line were logged
 	unnamed  bool // rows without a device were logged
+	renamed  outcomeLog
 }
 
 // leave ends a target: a scrape that still runs emits nothing any more. It returns
-// the number of devices that the target was counted with.
-func (t *target) leave() (devices int) {
+// the numbers of devices and of unknown fields that the target was counted with.
+func (t *target) leave() (devices, unknown int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	devices, t.devices, t.left = t.devices, 0, true
-	return devices
+	devices, unknown = t.devices, t.unknown
+	t.devices, t.unknown, t.left = 0, 0, true
+	return devices, unknown
 }
 
 // moved is a target that was left, back at a location with the same URL. The old
@@ -76,6 +80,6 @@ func (t *target) moved(at location) *target {
 	return &target{
 		location: at, reader: t.reader, mapping: t.mapping,
 		scrapes: t.scrapes.clone(), lines: t.lines.clone(), limits: t.limits.clone(), pipeline: t.pipeline.clone(), repeats: t.repeats, long: t.long,
-		missing: t.missing.clone(), unnamed: t.unnamed,
+		missing: t.missing.clone(), doubts: t.doubts.clone(), unnamed: t.unnamed, renamed: t.renamed.clone(),
 	}
 }

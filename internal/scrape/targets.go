@@ -110,7 +110,9 @@ func (ts *targets) start(at location) {
 func (ts *targets) stop(url string, gone bool, now time.Time) {
 	r := ts.running[url]
 	delete(ts.running, url)
-	ts.scraper.telemetry.Devices.Add(ts.ctx, -int64(r.target.leave()))
+	devices, unknown := r.target.leave()
+	ts.scraper.telemetry.Devices.Add(ts.ctx, -int64(devices))
+	ts.scraper.telemetry.Unknown.Add(ts.ctx, -int64(unknown))
 	if md, ok := r.target.mapping.End(r.target.exporter, pcommon.NewTimestampFromTime(now)); ok && gone {
 		r.end.Store(&devicemap.Result{Metrics: md})
 	}

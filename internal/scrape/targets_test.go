@@ -205,7 +205,7 @@ func TestGone(t *testing.T) {
 		assert.Zero(t, ended)
 		ts.set(nil)
 		pass(time.Second)
-		assert.Equal(t, 3, ended, "the page has no energy: there is no gpu.exporter.frozen")
+		assert.Equal(t, 4, ended, "the page has no energy: there is no gpu.exporter.frozen")
 	})
 }
 

@@ -35,8 +35,17 @@ type Lines struct {
 	// one: Beyond samples are left out for it, and OverRemedy is what to do.
 	OverLimit, OverRemedy string
 	Beyond                int
+	// Doubt is the family with a unit about which the page contradicts itself, and how;
+	// DoubtRemedy is what to do, and Doubtful how many samples are left out.
+	Doubt, DoubtRemedy string
+	Doubtful           int
 	// RepeatedRemedy and LongRemedy are what to do about Repeated and TooLong.
 	RepeatedRemedy, LongRemedy string
+	// Unknown are fields that may have a quantity which the page lacks, and Unrecognized is a
+	// page of which no field is known to be the utilization, memory or power of a device.
+	Unknown       []devicemap.Unknown
+	Unrecognized  bool
+	UnknownRemedy string
 }
 
 // ReadLines reads a page, and returns its rows and what they become. An error is a page
@@ -54,6 +63,8 @@ func ReadLines(e *fetch.Exporter, v *devicemap.Vendor, text []byte, o pagetext.O
 		Repeated: read.Refused[devicemap.Repeated], TooLong: read.TooLong, LongCause: shortCause(read.Long),
 		OverLimit: string(result.Over), OverRemedy: e.OverRemedy(result.Over), Beyond: result.Refused[devicemap.Limit] - read.TooLong,
 		RepeatedRemedy: e.Repeated, LongRemedy: e.Long,
+		Doubt: result.Doubt, DoubtRemedy: e.Doubt, Doubtful: result.Refused[devicemap.Ambiguous],
+		Unknown: result.Unknown, Unrecognized: result.Unrecognized, UnknownRemedy: e.UnknownRemedy(),
 	}
 	if read.Bad != nil {
 		l.LineRemedy = e.LineRemedy(read.Bad)

@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/metadata"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
 )
@@ -35,6 +36,7 @@ type inferenceProcessor struct {
 	log       *zap.Logger
 	logged    logonce.Causes
 	named     logonce.Causes // unknown families
+	lacking   logonce.Causes // unknown families that may have what is missing
 	series    *series.Budget
 	shards    [shards]shard
 	swept     atomic.Int64 // Unix seconds
@@ -52,7 +54,7 @@ func newProcessor(set processor.Settings, c *Config, next consumer.Metrics) (*in
 		return nil, err
 	}
 	p := &inferenceProcessor{next: next, telemetry: telemetry, log: set.Logger, now: time.Now, series: series.NewBudget(c.MaxSeries)}
-	p.named.Every = time.Hour
+	p.named.Every, p.lacking.Every = time.Hour, time.Hour
 	index := families.NewIndex(c.engines())
 	o := translate.Options{
 		Normalised: c.Names != namesRaw, Raw: c.Names != namesNormalised, DropUnmapped: c.Unmapped == unmappedDrop,
@@ -142,6 +144,25 @@ func (p *inferenceProcessor) report(ctx context.Context, r *translate.Result) {
 			if n > 0 {
 				p.refused(ctx, e.Engine, translate.Reason(reason), n)
 			}
+		}
+	}
+	if len(r.Renamed) > 0 {
+		p.renamed(ctx, r.Renamed)
+	}
+}
+
+// renamed reports families that may have metrics which a page lacks.
+func (p *inferenceProcessor) renamed(ctx context.Context, list []page.Renamed) {
+	named := map[string][]string{} // by engine
+	for _, f := range list {
+		named[f.Engine] = append(named[f.Engine], f.Family+" ("+f.Metric+"? It is like "+f.Like+")")
+	}
+	for engine, families := range named {
+		p.telemetry.InferenceFamiliesRenamed.Add(ctx, int64(len(families)), metric.WithAttributeSet(attribute.NewSet(attribute.String("engine", engine))))
+		if p.lacking.Due(engine, p.now()) {
+			p.log.Warn("the page has families that are not known, and lacks metrics that they may have",
+				zap.String("engine", engine), zap.Strings("first", families[:min(maxNamed, len(families))]), zap.Int("families", len(families)),
+				zap.String("remedy", "this version of the engine may be newer than this version of otelcol-gpu: install a newer otelcol-gpu"))
 		}
 	}
 }

@@ -104,6 +104,45 @@ func TestUnknownFamiliesAreLoggedHourly(t *testing.T) {
 	assert.Equal(t, 3, logs.Len())
 }
 
+// A family that may have what the page lacks is reported with that, as is a page on which an
+// engine is known by the beginnings of names alone. One that may have what the page has is not.
+func TestRenamedFamilies(t *testing.T) {
+	for name, tt := range map[string]struct {
+		page map[string]float64
+		want []any // of the log
+	}{
+		"renamed": {
+			map[string]float64{"vllm:num_requests_running": 1, "vllm:requests_waiting": 2, "vllm:kv_cache_utilization_ratio": 1, "vllm:new": 1},
+			[]any{"vllm:requests_waiting (inference.server.requests? It is like num_requests_waiting)"},
+		},
+		"both names": {map[string]float64{"vllm:num_requests_running": 1, "vllm:num_requests_waiting": 2, "vllm:requests_waiting": 2}, nil},
+		"all":        {map[string]float64{"vllm:requests_running": 1}, []any{"vllm:requests_running (inference.server.requests? It is like num_requests_running)"}},
+		"no engine":  {map[string]float64{"requests_running": 1, "app:num_requests_running": 1}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tel := componenttest.NewTelemetry()
+			t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
+			set := metadatatest.NewSettings(tel)
+			core, logs := observer.New(zap.WarnLevel)
+			set.Logger = zap.New(core)
+			p, err := newProcessor(set, createDefaultConfig().(*Config), consumertest.NewNop())
+			require.NoError(t, err)
+			for range 2 {
+				require.NoError(t, p.ConsumeMetrics(t.Context(), pageOf("a", tt.page)))
+			}
+			if tt.want == nil {
+				assert.Zero(t, logs.Len())
+				return
+			}
+			require.Equal(t, 1, logs.Len())
+			assert.Equal(t, tt.want, logs.All()[0].ContextMap()["first"])
+			metadatatest.AssertEqualInferenceFamiliesRenamed(t, tel, []metricdata.DataPoint[int64]{
+				{Attributes: attribute.NewSet(attribute.String("engine", "vllm")), Value: 2 * int64(len(tt.want))},
+			}, metricdatatest.IgnoreTimestamp())
+		})
+	}
+}
+
 // One budget is for all targets, and those without a page give theirs back wherever the
 // next page is.
 func TestSeriesOfIdleTargetsAreForgotten(t *testing.T) {

@@ -52,7 +52,7 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 	}
 	r, err := scrape.NewReceiver(e, set, &c.Config, scrape.Telemetry{
 		Devices: own.AmdGpuReceiverDevices, RowsRefused: own.AmdGpuReceiverRowsRefused, Scrapes: own.AmdGpuReceiverScrapes,
-		Shutdown: own.Shutdown,
+		Unknown: own.AmdGpuReceiverUnknownFields, Shutdown: own.Shutdown,
 	}, metadata.ScopeName, next)
 	if err != nil {
 		return nil, err

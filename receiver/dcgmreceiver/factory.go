@@ -45,7 +45,7 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 	}
 	return scrape.NewReceiver(&exporter, set, settings, scrape.Telemetry{
 		Devices: own.DcgmReceiverDevices, RowsRefused: own.DcgmReceiverRowsRefused, Scrapes: own.DcgmReceiverScrapes,
-		Shutdown: own.Shutdown,
+		Unknown: own.DcgmReceiverUnknownFields, Shutdown: own.Shutdown,
 	}, metadata.ScopeName, next)
 }
 

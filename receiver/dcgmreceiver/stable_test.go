@@ -52,14 +52,15 @@ func TestOwnMetrics(t *testing.T) {
 		metrics[name] = m.Attributes
 	}
 	assert.Equal(t, map[string][]string{
-		"dcgm_receiver_devices":      nil,
-		"dcgm_receiver_rows_refused": {"exporter", "reason", "receiver"},
-		"dcgm_receiver_scrapes":      {"outcome"},
+		"dcgm_receiver_devices":        nil,
+		"dcgm_receiver_rows_refused":   {"exporter", "reason", "receiver"},
+		"dcgm_receiver_scrapes":        {"outcome"},
+		"dcgm_receiver_unknown_fields": nil,
 	}, metrics)
 	reasons := []string{}
 	for reason := range (devicemap.Refused{}) {
 		switch devicemap.Reason(reason) {
-		case devicemap.Dropped, devicemap.Implausible: // DCGM's table drops no family and has no bounds
+		case devicemap.Dropped: // DCGM's table drops no family
 		default:
 			reasons = append(reasons, dcgm.Vendor.Reason(devicemap.Reason(reason)))
 		}
@@ -67,6 +68,7 @@ func TestOwnMetrics(t *testing.T) {
 	assert.Equal(t, metadata.Attributes["reason"].Enum, reasons)
 	assert.Equal(t, []string{
 		"sentinel", "not_a_number", "negative", "no_sensor", "no_device", "not_dcgm", "unmapped", "wrong_type", "limit", "repeated", "unparsable",
+		"implausible", "ambiguous",
 	}, reasons)
 	outcomes := []string{}
 	for _, o := range []fetch.Outcome{

@@ -41,6 +41,6 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 	}
 	return scrape.NewReceiver(&exporter, set, &cfg.(*Config).Config, scrape.Telemetry{
 		Devices: own.GaudiReceiverDevices, RowsRefused: own.GaudiReceiverRowsRefused, Scrapes: own.GaudiReceiverScrapes,
-		Shutdown: own.Shutdown,
+		Unknown: own.GaudiReceiverUnknownFields, Shutdown: own.Shutdown,
 	}, metadata.ScopeName, next)
 }

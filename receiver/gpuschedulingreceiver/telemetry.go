@@ -65,14 +65,14 @@ func (t *telemetry) Asked(ctx context.Context, object, result string) {
 		attribute.String("object", object), attribute.String("result", result))))
 }
 
-// Refused counts pods that max_pods left out.
+// Refused counts pods, and claims of pods, that max_pods left out.
 func (t *telemetry) Refused(ctx context.Context, pods int) {
-	t.limit(ctx, "pods", pods, "max_pods leaves out pods: free devices and what waits are not right until it is raised")
+	t.limit(ctx, "pods", pods, "max_pods leaves out pods, or claims of pods: devices that these may hold are not known to be free, and have no figures until it is raised")
 }
 
-// NodesRefused counts nodes that max_nodes left out.
+// NodesRefused counts nodes, and ResourceSlices, that max_nodes left out.
 func (t *telemetry) NodesRefused(ctx context.Context, nodes int) {
-	t.limit(ctx, "nodes", nodes, "max_nodes leaves out nodes: their devices are missing until it is raised")
+	t.limit(ctx, "nodes", nodes, "max_nodes leaves out nodes, or their ResourceSlices: their devices are missing until it is raised")
 }
 
 func (t *telemetry) limit(ctx context.Context, limit string, n int, message string) {

@@ -42,6 +42,6 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 	e.Vendor = intel.NewVendor(c.node(), c.host())
 	return scrape.NewReceiver(&e, set, &c.Config, scrape.Telemetry{
 		Devices: own.IntelGpuReceiverDevices, RowsRefused: own.IntelGpuReceiverRowsRefused, Scrapes: own.IntelGpuReceiverScrapes,
-		Shutdown: own.Shutdown,
+		Unknown: own.IntelGpuReceiverUnknownFields, Shutdown: own.Shutdown,
 	}, metadata.ScopeName, next)
 }

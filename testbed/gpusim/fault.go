@@ -23,6 +23,7 @@ const (
 	ExporterDown    Kind = "exporter_down"     // nothing listens: connection refused
 	ExporterSlow    Kind = "exporter_slow"     // answers after Delay
 	ExporterFrozen  Kind = "exporter_frozen"   // answers with the page of the fault's start
+	FieldsRenamed   Kind = "fields_renamed"    // the fields of the page have other names
 	PageCut         Kind = "page_cut"          // the page ends in the middle of a line
 	GPULost         Kind = "gpu_lost"          // the device vanishes from the page
 	XID             Kind = "xid"               // Code is the device's last XID
@@ -69,7 +70,7 @@ const (
 )
 
 var kinds = []Kind{
-	ExporterDown, ExporterSlow, ExporterFrozen, PageCut, GPULost, XID, ThermalThrottle, RowRemapPending, Sentinel, ClockSkew, NewPod, PodGone,
+	ExporterDown, ExporterSlow, ExporterFrozen, FieldsRenamed, PageCut, GPULost, XID, ThermalThrottle, RowRemapPending, Sentinel, ClockSkew, NewPod, PodGone,
 	RowRemapFailure, RemapWorn, SRAMExceeded, RetiredPages, ECC, NVLinkErrors, NVLinkDown, PCIeReplays, PCIeWidth, SlowDevice, Throttle, Temperature,
 	RecoveryAction, Fabric, DCGMWatch, GPUReset, BoardReplaced, DriverReload, Reboot, Acknowledged,
 	ExporterReplaced, ExporterTwice, IndexChange, MIGReprofile, EngineRestart, ModelSwap, EngineUpgrade, PageRace, EngineSleep, SlowPage, PageFails,

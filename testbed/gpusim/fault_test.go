@@ -5,6 +5,7 @@ package gpusim
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,6 +139,24 @@ func TestFrozenPageStandsStillThenCatchesUp(t *testing.T) {
 	assert.Equal(t, at(healthy, 10*sec), at(fl, 39*sec))
 	assert.Equal(t, at(healthy, 40*sec), at(fl, 40*sec))
 	assert.Equal(t, "frozen", fl.TruthAt(pagetest.Epoch.Add(15 * sec)).Nodes[0].Exporter)
+}
+
+func TestRenamedFields(t *testing.T) {
+	cfg := trainer("4.5")
+	healthy, _ := newFleet(t, cfg)
+	fl, _ := newFleet(t, withFault(cfg, Fault{Kind: FieldsRenamed, After: Duration(10 * sec), For: Duration(30 * sec)}))
+	at := func(f *Fleet, d time.Duration) string {
+		b, err := f.Page("n", pagetest.Epoch.Add(d))
+		require.NoError(t, err)
+		return string(b)
+	}
+	assert.NotContains(t, at(fl, 20*sec), "DCGM_FI_DEV_GPU_UTIL{")
+	assert.Contains(t, at(fl, 20*sec), "\nDCGM_FI_DEV_GPU_UTIL_V2{")
+	assert.Equal(t, at(healthy, 20*sec), strings.ReplaceAll(at(fl, 20*sec), "_V2", ""))
+	assert.Equal(t, at(healthy, 40*sec), at(fl, 40*sec))
+	n := fl.TruthAt(pagetest.Epoch.Add(15 * sec)).Nodes[0]
+	assert.Equal(t, "renamed", n.Exporter)
+	assert.False(t, n.Devices[0].OnPage)
 }
 
 func TestNewPodWarmsUp(t *testing.T) {

@@ -280,6 +280,8 @@ func (all faults) exporterState(t time.Duration) string {
 			state = "cut"
 		case ExporterFrozen:
 			state = "frozen"
+		case FieldsRenamed:
+			state = "renamed"
 		case ExporterSlow:
 			if state == "up" {
 				state = "slow"

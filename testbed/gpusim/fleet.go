@@ -19,6 +19,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/rename"
 )
 
 // Fleet is a simulated fleet. Its methods may be called at the same time.
@@ -79,6 +81,9 @@ func newNode(fl *Fleet, nc Node) (*node, error) {
 	if n.exp, err = findExporter(nc.Version); err != nil {
 		return nil, fmt.Errorf("version: %w", err)
 	}
+	if n.exp.first && len(nc.MIG) > 0 {
+		return nil, fmt.Errorf("mig: an exporter of version %s knows none, use 2.1 or later", nc.Version)
+	}
 	names := nc.Models
 	if len(names) == 0 {
 		for range min(nc.Devices, 9) {
@@ -116,6 +121,9 @@ func newNode(fl *Fleet, nc Node) (*node, error) {
 	}
 	if nc.StaleLabels < 0 {
 		return nil, errors.New("stale_labels: cannot be negative")
+	}
+	if r := time.Duration(nc.Refresh); r < 0 || r%time.Second != 0 {
+		return nil, fmt.Errorf("refresh: %s has to be whole seconds, not below 0", r)
 	}
 	n.pods, err = n.resolve(nc.Pods)
 	return n, err
@@ -180,9 +188,17 @@ func (n *node) page(t time.Duration, stamp time.Time, host string) []byte {
 	return w.Bytes()
 }
 
+// driver is the version of the node's driver, faults aside.
+func (n *node) driver() string { return cmp.Or(n.cfg.Driver, n.exp.driver) }
+
 // at is a time since the start as a node knows it: not before its last change.
 func (n *node) at(t time.Duration) time.Duration {
 	return max(t, time.Duration(n.since)*time.Second)
+}
+
+// refreshed is the time at which the node's exporter read what is on its page at a time.
+func (n *node) refreshed(t time.Duration) time.Duration {
+	return n.at(t.Truncate(time.Duration(n.cfg.Refresh)))
 }
 
 // elapsed is the fleet's time: never negative.
@@ -192,8 +208,10 @@ func (fl *Fleet) elapsed(t time.Time) time.Duration { return max(t.Sub(fl.start)
 // at a second that they have added up already.
 func (n *node) rewind(k int64) {
 	for _, b := range n.boards {
-		if b.state.step > k {
-			b.state.primed = false
+		for _, s := range []*boardState{&b.state, &b.refreshed} {
+			if s.step > k {
+				s.primed = false
+			}
 		}
 	}
 }
@@ -241,7 +259,13 @@ func (fl *Fleet) PageOf(name, host string, at time.Time) ([]byte, error) {
 			stamp = at.Add(time.Duration(f.Skew))
 		}
 	}
-	return n.page(t, stamp, host), nil
+	page := n.page(n.refreshed(t), stamp, host)
+	for _, f := range n.faults {
+		if f.Kind == FieldsRenamed && f.holds(t) {
+			return rename.Page(page), nil
+		}
+	}
+	return page, nil
 }
 
 // Devices lists the GPUs of a node as they are now.
@@ -257,7 +281,7 @@ func (fl *Fleet) Devices(node string) ([]DeviceInfo, error) {
 	for i, b := range n.boards {
 		d := b.info()
 		d.UUID = b.current(n.faults.harm(b, k, false).boards)
-		d.Index, d.NUMANode, d.Driver = n.faults.index(b, k), i*2/max(len(n.boards), 2), n.faults.driver(n.exp.driver, k)
+		d.Index, d.NUMANode, d.Driver = n.faults.index(b, k), i*2/max(len(n.boards), 2), n.faults.driver(n.driver(), k)
 		out = append(out, d)
 	}
 	return out, nil

@@ -32,7 +32,7 @@ type Truth struct {
 type NodeTruth struct {
 	Name     string `json:"name"`
 	Version  string `json:"version"`
-	Exporter string `json:"exporter"` // up, slow, frozen, cut or down
+	Exporter string `json:"exporter"` // up, slow, frozen, renamed, cut or down
 	Host     string `json:"host"`     // what the exporter prints as Hostname
 	URL      string `json:"url,omitempty"`
 	BootID   string `json:"boot_id"`
@@ -172,6 +172,8 @@ func (b *board) second(k int64, a activity, temp float64) *health.Second {
 			s.Shown = false
 		case holds && f.Kind == ExporterFrozen:
 			s.Frozen = true
+		case holds && f.Kind == FieldsRenamed:
+			s.Renamed = true
 		case holds && f.Kind == GPULost && f.covers(b.index, f.target.position):
 			s.Absent = true
 		case step(Duration(f.start)) != k || !f.covers(b.index, f.target.position):

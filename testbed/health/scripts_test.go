@@ -148,6 +148,11 @@ var scripts = []script{
 
 	{name: "nothing from the exporter", never: true, states: []string{unknown}, lasts: 8 * time.Minute, faults: []f{{Kind: gpusim.ExporterDown, After: 2 * m, For: 3 * m}}},
 	{name: "a frozen exporter", never: true, states: []string{unknown}, lasts: 12 * time.Minute, faults: []f{{Kind: gpusim.ExporterFrozen, After: 2 * m, For: 5 * m}}},
+	{name: "renamed fields", never: true, states: []string{unknown}, lasts: 12 * time.Minute, faults: []f{{Kind: gpusim.FieldsRenamed, After: 2 * m, For: 5 * m}}},
+	{name: "renamed fields from the start", never: true, states: []string{unknown}, lasts: 8 * time.Minute, faults: []f{{Kind: gpusim.FieldsRenamed, For: 4 * m}}},
+	{name: "a code, and renamed fields", raises: []string{"xid_reset"}, inputs: xids, states: []string{unknown}, lasts: 12 * time.Minute, faults: []f{
+		xid(119, m), {Kind: gpusim.FieldsRenamed, After: 3 * m, For: 3 * m}, reset(9 * m),
+	}},
 	{name: "a page that is cut", never: true, states: []string{unknown}, lasts: 8 * time.Minute, faults: []f{{Kind: gpusim.PageCut, After: 2 * m, For: 3 * m}}},
 	{name: "a code, and nothing from the exporter", raises: []string{"xid_reset"}, inputs: xids, states: []string{unknown}, lasts: 12 * time.Minute, faults: []f{
 		xid(119, m), {Kind: gpusim.ExporterDown, After: 3 * m, For: 3 * m}, reset(9 * m),

@@ -98,6 +98,21 @@ var vendorScripts = map[string]vendorScript{
 	"amd_empty_page": {
 		node: mi300x, faults: []vendors.Fault{during(vendors.EmptyPage, 2*time.Minute, 5*time.Minute, ofNode)}, lasts: 12 * time.Minute, events: both("gpu.exporter.down"),
 	},
+	"amd_renamed": {
+		node: mi300x, faults: []vendors.Fault{during(vendors.FieldsRenamed, 2*time.Minute, 5*time.Minute, ofNode)}, lasts: 12 * time.Minute, events: both("gpu.exporter.down"),
+	},
+	"amd_parts_renamed": {
+		node: cpx, faults: []vendors.Fault{during(vendors.FieldsRenamed, 2*time.Minute, 5*time.Minute, ofNode)}, lasts: 12 * time.Minute, events: both("gpu.exporter.down"),
+	},
+	"gaudi_renamed": {
+		node: gaudi3, faults: []vendors.Fault{during(vendors.FieldsRenamed, 2*time.Minute, 5*time.Minute, ofNode)}, lasts: 12 * time.Minute, events: both("gpu.exporter.down"),
+	},
+	"intel_1_renamed": {
+		node: max1, faults: []vendors.Fault{during(vendors.FieldsRenamed, 2*time.Minute, 5*time.Minute, ofNode)}, lasts: 12 * time.Minute, events: both("gpu.exporter.down"),
+	},
+	"intel_2_renamed": {
+		node: b60, faults: []vendors.Fault{during(vendors.FieldsRenamed, 2*time.Minute, 5*time.Minute, ofNode)}, lasts: 12 * time.Minute, events: both("gpu.exporter.down"),
+	},
 	"gaudi_rate_limit": {node: gaudi3, faults: []vendors.Fault{during(vendors.RateLimit, 2*time.Minute, 15*time.Second, ofNode)}, lasts: 6 * time.Minute},
 	"gaudi_link": {
 		node: gaudi3, faults: []vendors.Fault{during(vendors.LinkDown, 2*time.Minute, 5*time.Minute, code(3))}, lasts: 12 * time.Minute, kills: []time.Duration{5 * time.Minute},

@@ -29,6 +29,8 @@ type Exporter struct {
 	// Remedies for a page with devices: rows of known fields name none; the exporter counts
 	// more devices than it has rows of. Empty: nothing is logged.
 	NoIdentity, Missing string
+	// Doubt is the remedy for a page that contradicts itself about the unit of a family.
+	Doubt string
 	// Remedies for a page over a limit of a target; Over is for those that are not in
 	// OverLimits.
 	OverLimits map[devicemap.Over]string
@@ -102,6 +104,11 @@ func (e *Exporter) LineRemedy(err error) string {
 		return e.TextLine
 	}
 	return e.Line
+}
+
+// UnknownRemedy is what to do about a page with other names than the receiver knows.
+func (e *Exporter) UnknownRemedy() string {
+	return "this version of " + e.Program + " may be newer than this version of otelcol-gpu: install a newer otelcol-gpu, or an older exporter until there is one; where the page is relabelled or filtered, look at scrape::metric_relabel_configs"
 }
 
 // OverRemedy is what to do about a page that is over a limit of a target.

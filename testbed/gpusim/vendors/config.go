@@ -173,12 +173,13 @@ const (
 	ReadingsFail      Kind = "readings_fail"      // Gaudi: the board's readings are 0, its serial is printed
 	DeviceFails       Kind = "device_fails"       // Gaudi: readings 0, uuid na, serial empty; AMD: no rows
 	BadPage           Kind = "bad_page"           // the page ends in the middle of a line
+	FieldsRenamed     Kind = "fields_renamed"     // the families of the page have other names
 )
 
 var kinds = []Kind{
 	ZeroUUID, BadUUID, NoUUID, NoSerial, SharedSerial, PartitionMissing, PartitionRepeated, ModeChange, MixedNames, EmptyPage, NoData,
 	RateLimit, SlowPage, EnergyGlitch, StuckEnergy, PowerSpike, DuplicateSeries, RAS, ECC, Throttle, Unhealthy, LinkDown,
-	RowsPending, DeviceReset, ReadingsFail, DeviceFails, BadPage,
+	RowsPending, DeviceReset, ReadingsFail, DeviceFails, BadPage, FieldsRenamed,
 }
 
 // Kinds lists the kinds of faults.

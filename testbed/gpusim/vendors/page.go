@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/rename"
 )
 
 // ErrRateLimit and ErrNoData are answers without a page: 429, and 500 with #nodata.
@@ -45,6 +47,9 @@ func (f *Fleet) Page(node string, now time.Time) ([]byte, error) {
 		return []byte(promhttp), nil
 	}
 	text := h.text(all, now)
+	if h.on(FieldsRenamed, -1, now) != nil {
+		text = rename.Page(text)
+	}
 	if h.on(BadPage, -1, now) != nil {
 		text = text[:len(text)/2]
 		if at := bytes.LastIndexByte(text, '{'); at > 0 {

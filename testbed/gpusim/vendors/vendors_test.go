@@ -133,6 +133,9 @@ func TestFaults(t *testing.T) {
 		{RAS, "MI300X", Fault{Code: 24}, contains(`severity="fatal",vbios_version="022.040.003.043.000001"} 24`)},
 		{ReadingsFail, "Gaudi3", Fault{}, lacks("habanalabs_memory_total_bytes{Serial=\"AN00000001\"} 1")},
 		{DeviceFails, "Gaudi3", Fault{}, contains(`UUID="na"`)},
+		{FieldsRenamed, "MI300X", Fault{}, contains("\ngpu_gfx_activity_v2{")},
+		{FieldsRenamed, "Gaudi3", Fault{}, lacks("habanalabs_utilization{")},
+		{FieldsRenamed, "B60", Fault{}, lacks("hw_power_watts{")},
 		{BadPage, "B60", Fault{}, func(t *testing.T, _ *Fleet, page string, _ error) { assert.False(t, strings.HasSuffix(page, "\n")) }},
 	} {
 		t.Run(string(tc.kind), func(t *testing.T) {

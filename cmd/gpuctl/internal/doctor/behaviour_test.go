@@ -172,6 +172,7 @@ func TestConsole(t *testing.T) {
 		"old data":       {200, strings.Replace(well, `"data_age": 4`, `"data_age": 400, "stale": true`, 1), "the newest is 6m40s old"},
 		"no data":        {200, strings.Replace(well, `"data_age": 4`, `"data_age": null`, 1), "none has arrived"},
 		"a frozen one":   {200, strings.Replace(well, `"exporters_frozen": 0`, `"exporters_frozen": 1`, 1), "2 up, 0 down, 1 frozen"},
+		"unknown fields": {200, strings.Replace(well, `"exporters_frozen": 0`, `"exporters_frozen": 0, "exporters_unrecognized": 1`, 1), "2 up, 0 down, 0 frozen, 1 with fields that are not known"},
 		"no console":     {200, "<html>", "this is no console"},
 		"broken":         {500, "", "it answers 500"},
 		"a token wanted": {401, "", "ok"},

@@ -41,12 +41,20 @@ func TestPagesAsTheReceiverReadsThem(t *testing.T) {
 		"a long label":   {page(row + "\n" + `DCGM_FI_DEV_X{UUID="GPU-1",x="` + strings.Repeat("x", 5000) + `"} 1` + "\n"), "", Warn, "max_label_bytes is 4096"},
 		"longer allowed": {page(row + "\n" + `DCGM_FI_DEV_X{UUID="GPU-1",x="` + strings.Repeat("x", 5000) + `"} 1` + "\n"), "max_label_bytes: 9000", OK, "2 rows"},
 		"a silent GPU":   {page(row + "\n" + other + sentinel + "\n"), "", Warn, "GPUs without any value: 1 of 2"},
-		"sentinels":      {page(other + sentinel + "\n"), "", Fail, "no_value: the host engine"},
-		"not DCGM":       {page("go_goroutines 1\n"), "", Fail, "not_dcgm: this is the page of another program"},
-		"too large":      {page(row + "\n# " + strings.Repeat("x", 1024) + "\n"), "scrape: {body_size_limit: 1KB}", Fail, "a page of 1"},
-		"relabelled":     {page(row + "\n"), "scrape: {metric_relabel_configs: [{action: drop, source_labels: [gpu], regex: .*}]}", Fail, "all dropped by metric_relabel_configs"},
-		"bad rules":      {page(row), "scrape: {metric_relabel_configs: [{action: drip}]}", Fail, "scrape::metric_relabel_configs"},
-		"unauthorized":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, "", Fail, "scrape::basic_auth"},
+		"one renamed": {
+			page(row + "\n" + `DCGM_FI_DEV_POWER_USAGE_MILLIWATTS{UUID="GPU-1"} 9` + "\n"), "", Warn,
+			"fields of the page that are not known and may have quantities that it lacks: DCGM_FI_DEV_POWER_USAGE_MILLIWATTS (hw.power? It is like DCGM_FI_DEV_POWER_USAGE)\nthis version of dcgm-exporter may be newer",
+		},
+		"all renamed": {
+			page(strings.ReplaceAll(row, "_UTIL", "_UTIL_V2") + "\n" + `DCGM_FI_DEV_X{UUID="GPU-1"} 9` + "\n"), "", Fail,
+			"the exporter's fields are not known: none of its page has the utilization, memory or power of a device; unknown: DCGM_FI_DEV_GPU_UTIL_V2 (hw.gpu.utilization (general)? It is like DCGM_FI_DEV_GPU_UTIL); DCGM_FI_DEV_X\nthis version",
+		},
+		"sentinels":    {page(other + sentinel + "\n"), "", Fail, "no_value: the host engine"},
+		"not DCGM":     {page("go_goroutines 1\n"), "", Fail, "not_dcgm: this is the page of another program"},
+		"too large":    {page(row + "\n# " + strings.Repeat("x", 1024) + "\n"), "scrape: {body_size_limit: 1KB}", Fail, "a page of 1"},
+		"relabelled":   {page(row + "\n"), "scrape: {metric_relabel_configs: [{action: drop, source_labels: [gpu], regex: .*}]}", Fail, "all dropped by metric_relabel_configs"},
+		"bad rules":    {page(row), "scrape: {metric_relabel_configs: [{action: drip}]}", Fail, "scrape::metric_relabel_configs"},
+		"unauthorized": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, "", Fail, "scrape::basic_auth"},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://b.example/x", http.StatusFound)
 		}, "", Fail, "redirect: write the address"},

@@ -73,6 +73,13 @@ func TestVendors(t *testing.T) {
 		"XPU Manager, both":           {"intel_gpu", page(intelPage + `hw_power_watts{pci_bdf="0000:03:00.0"} 5` + "\n"), []string{"two exporters are behind one address"}, ""},
 		"XPU Manager 1.x starts":      {"intel_gpu", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, []string{"http_status: XPU Manager 1.x answers 500 with #nodata while it starts"}, ""},
 		"AMD's page, dcgm receiver":   {"dcgm", page(amdPage), []string{"not_dcgm: this is the page of Device Metrics Exporter: scrape it with the receiver amd_gpu"}, ""},
+		"AMD, one field renamed": {"amd_gpu", page(strings.ReplaceAll(amdPage, "gpu_package_power{", "gpu_package_power_watts{")), []string{
+			"warn fields of the page that are not known and may have quantities that it lacks: gpu_package_power_watts (hw.power? It is like gpu_package_power)",
+		}, "fields are not known"},
+		"AMD, renamed":                {"", page(strings.ReplaceAll(amdPage, "{gpu_id", "_v2{gpu_id")), []string{"fail the exporter's fields are not known", "gpu_gfx_activity_v2 (hw.gpu.utilization (general)? It is like gpu_gfx_activity)"}, ""},
+		"Gaudi, renamed":              {"", page(strings.ReplaceAll(gaudiPage, "{", "_v2{")), []string{"fail the exporter's fields are not known", "habanalabs_power_mW_v2 (hw.power? It is like habanalabs_power_mW)"}, ""},
+		"XPU 1.x, renamed":            {"", page(strings.ReplaceAll(intelPage, "{", "_v2{")), []string{"fail the exporter's fields are not known", "xpum_power_watts_v2 (hw.power? It is like xpum_power_watts)"}, ""},
+		"XPU 2.x, renamed":            {"", page(`hw_power_watts_v2{pci_bdf="0000:03:00.0",hw_sensor_location="card"} 5` + "\n"), []string{"fail the exporter's fields are not known", "hw_power_watts_v2 (hw.power? It is like hw_power_watts)"}, ""},
 		"DCGM's page, gaudi receiver": {"gaudi", page("DCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-1\"} 1\n"), []string{"this is the page of dcgm-exporter: scrape it with the receiver dcgm"}, ""},
 		"Intel's page, amd receiver":  {"amd_gpu", page(intelPage), []string{"this is the page of XPU Manager: scrape it with the receiver intel_gpu"}, ""},
 	} {

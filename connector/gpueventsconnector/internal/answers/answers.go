@@ -1,8 +1,8 @@
 // Copyright The otelcol-gpu Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package answers has what an exporter answers over time: whether it is up, and whether its
-// values stand still.
+// Package answers has what an exporter answers over time: whether it is up, whether its
+// values stand still, and whether its fields are known.
 package answers
 
 import (
@@ -29,11 +29,21 @@ type answer struct {
 	address    string
 	port       int64
 	up, frozen int8              // 1, 0; -1: there was no point
+	unknown    bool              // its fields were not known, and no point has denied it since
 	stuck      bool              // it was frozen, and no point has denied it since
 	at, before pcommon.Timestamp // of its newest points, and of those before
 }
 
-func (a *answer) down() bool { return a.up == 0 || a.frozen == 1 }
+func (a *answer) down() bool { return a.up == 0 || a.frozen == 1 || a.unknown }
+
+// About is what a point of an exporter is about.
+type About uint8
+
+const (
+	Up About = iota
+	Frozen
+	Unrecognized
+)
 
 // unknownFor is after how long an exporter that was frozen is over it without a point
 // about that: its pages have none, as those of an exporter without energy fields.
@@ -42,8 +52,8 @@ const unknownFor = 15 * time.Minute
 // maxAnswers bounds the addresses of one exporter.
 const maxAnswers = 8
 
-// Read takes a point of an exporter: whether it is up, or whether it is frozen.
-func (x *Answers) Read(at pcommon.Timestamp, address string, port int64, frozen bool, on int8) {
+// Read takes a point of an exporter.
+func (x *Answers) Read(at pcommon.Timestamp, address string, port int64, about About, on int8) {
 	i := slices.IndexFunc(x.all, func(a answer) bool { return a.address == address && a.port == port })
 	if i < 0 {
 		if len(x.all) >= maxAnswers { // the one that was silent for longest
@@ -57,10 +67,13 @@ func (x *Answers) Read(at pcommon.Timestamp, address string, port int64, frozen 
 	if a.at != at {
 		a.before, a.at, a.up, a.frozen = a.at, at, -1, -1
 	}
-	if frozen {
+	switch {
+	case about == Frozen:
 		a.frozen = max(a.frozen, on)
 		a.stuck, x.restored = a.frozen == 1, false
-	} else if a.up < 0 || on < a.up {
+	case about == Unrecognized:
+		a.unknown = on == 1
+	case a.up < 0 || on < a.up:
 		a.up = on
 	}
 }
@@ -68,7 +81,7 @@ func (x *Answers) Read(at pcommon.Timestamp, address string, port int64, frozen 
 // Scrape is what the answers of one time state together.
 type Scrape struct {
 	Known     bool // there is a point of gpu.exporter.up
-	Down      bool // it failed, or its values stand still
+	Down      bool // it failed, or its values stand still, or its fields are not known
 	Failed    bool
 	Succeeded bool // at this time
 }
@@ -98,9 +111,16 @@ func (x *Answers) Settle(at pcommon.Timestamp, staleness time.Duration) (s Scrap
 	return s
 }
 
-// IsDown reports whether it does not answer, or with values that stand still.
+// IsDown reports whether it does not answer, or with values that stand still, or with fields
+// that are not known.
 func (x *Answers) IsDown() bool {
 	return slices.ContainsFunc(x.all, func(a answer) bool { return a.down() })
+}
+
+// IsUnrecognized reports whether the fields of its page are not known: what is missing there
+// may be there under another name.
+func (x *Answers) IsUnrecognized() bool {
+	return slices.ContainsFunc(x.all, func(a answer) bool { return a.unknown })
 }
 
 // WasFrozen reports whether it was frozen at the last point about that.
@@ -139,9 +159,13 @@ func (x *Answers) Worst() (address string, port int64, reason string) {
 			worst = a
 		}
 	}
-	reason = names.ExporterReasonFrozen
-	if worst.up == 0 {
+	switch {
+	case worst.up == 0:
 		reason = names.ExporterReasonDown
+	case worst.frozen != 1 && worst.unknown:
+		reason = names.ExporterReasonUnrecognized
+	default:
+		reason = names.ExporterReasonFrozen
 	}
 	return worst.address, worst.port, reason
 }

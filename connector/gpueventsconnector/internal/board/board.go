@@ -207,6 +207,9 @@ func (b *Board) Seen(e Evidence, at pcommon.Timestamp) {
 	b.settle(before, at)
 }
 
+// ResetAt is the time of the first page after the newest reset or boot; 0: none was seen.
+func (b *Board) ResetAt() pcommon.Timestamp { return b.evidence }
+
 func (b *Board) see(e Evidence, at pcommon.Timestamp) {
 	down := b.active.find(linkDownPlace) != nil
 	b.active = slices.DeleteFunc(b.active, func(a active) bool {
@@ -234,7 +237,11 @@ func (b *Board) see(e Evidence, at pcommon.Timestamp) {
 		return
 	}
 	if e&Boot != 0 {
-		s.booted = s.booted || s.lostAt != 0
+		since := s.lostAt
+		if a := b.active.find(lostPlace); a != nil {
+			since = a.Since
+		}
+		s.booted = s.booted || since != 0 && since < at
 	}
 	if e&Person != 0 {
 		s.faults.drop(at)

@@ -180,6 +180,7 @@ func TestCoverage(t *testing.T) {
 		"NVIDIA A100-SXM4-80GB":        nvidia + rows + links,
 		"NVIDIA L40S":                  nvidia + rows,
 		"NVIDIA GB200":                 nvidia + rows + links + "fabric",
+		"NVIDIA H20-3e":                nvidia + rows + links + "fabric",
 		"Tesla V100-SXM2-16GB":         nvidia + "pages_worn " + links,
 		"Tesla T4":                     nvidia + "pages_worn",
 		"":                             nvidia + rows + links,

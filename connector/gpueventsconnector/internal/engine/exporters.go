@@ -108,6 +108,13 @@ func (s *exporters) judgeOpen(age time.Duration) {
 	}
 }
 
+// resume starts all durations again.
+func (s *exporters) resume() {
+	for _, x := range s.all {
+		x.down.Restart()
+	}
+}
+
 // judge judges one scrape, of which all parts have arrived.
 func (s *exporters) judge(x *exporter) {
 	x.snapshot, x.at = 0, x.snapshot
@@ -126,7 +133,7 @@ func (s *exporters) judge(x *exporter) {
 	// the devices.
 	if got.Succeeded && !got.Failed {
 		x.answered = s.now
-		s.devices.miss(x.id, x.at)
+		s.devices.miss(x.id, x.at, x.IsUnrecognized())
 	}
 }
 

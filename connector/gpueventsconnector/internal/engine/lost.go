@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -13,6 +14,13 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
+
+// gap reports whether the time from the newest point of a device to the time at is more than
+// one or two intervals: in it the node may have been booted. Before the first point it is.
+func (l *ledger) gap(d *device, at pcommon.Timestamp) bool {
+	last := d.latest()
+	return last == 0 || at.AsTime().Sub(last.AsTime()) > max(l.staleness, 2*d.interval())
+}
 
 // reconfiguring takes a point of gpu.node.mig.reconfiguring.
 func (s *devices) reconfiguring(n subject.Node, at pcommon.Timestamp, on bool) {
@@ -45,7 +53,7 @@ func (s *devices) reconfiguring(n subject.Node, at pcommon.Timestamp, on bool) {
 // A partition or a tile is like an instance: where the mode of the board changes, they are
 // others. A board of these vendors is there as long as one of its parts is: its own rows are
 // those of one of them.
-func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
+func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp, unrecognized bool) {
 	n := subject.Node{Cluster: x.Cluster, Name: x.Node}
 	site := s.sites[n]
 	if site == nil || !s.lost.on && !s.boards.on {
@@ -63,7 +71,7 @@ func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
 			d.missed = 0
 			continue
 		}
-		if d.exporter != x || seen > at {
+		if d.exporter != x || seen > at || unrecognized {
 			continue
 		}
 		s.boards.missing(d)
@@ -71,10 +79,12 @@ func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp) {
 			d.missed = 0
 			continue
 		}
-		d.missed++
+		if d.missed++; d.missed == 1 {
+			d.missedAt = at
+		}
 		away := s.now - d.seen
-		if seen != 0 {
-			away = time.Duration(at - seen)
+		if seen != 0 { // an outage of the exporter, or of this process, is no absence of its devices
+			away = min(time.Duration(at-seen), time.Duration(at-d.missedAt)+cmp.Or(d.interval(), s.staleness/3))
 		}
 		a := devicerules.Absence{Scrapes: d.missed, Away: away, Interval: d.interval()}
 		if !a.Lost(s.lost.scrapes, s.staleness) {
@@ -108,13 +118,14 @@ func (s *devices) replace(d, by *device) {
 
 // judgeValues judges whether the device's exporter still reads it. One that it prints
 // without a value, after it did read it, is lost like one that it does not print. One that is
-// suspended is there, and is not read so that it stays so.
+// suspended is there, and is not read so that it stays so; one of which the exporter prints
+// no field that is known may have every value.
 func (s *devices) judgeValues(d *device) {
 	switch {
 	case d.measured:
 		s.changed = s.changed || !d.valued
 		d.valued, d.measuredAt = true, d.at
-	case s.lost.on && d.values[s.lost.suspended] > 0:
+	case s.lost.on && d.values[s.lost.suspended] > 0, s.boards.unrecognized(d):
 		d.measuredAt = d.at
 	case d.valued:
 		d.blank++

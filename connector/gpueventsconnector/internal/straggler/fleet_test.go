@@ -100,6 +100,21 @@ func (g *gpu) add(md pmetric.Metrics, begin time.Time, now time.Duration) {
 	}
 }
 
+// read reads a batch, as the engine does.
+func (w *world) read(md pmetric.Metrics) {
+	w.Advance(w.now, w.begin.Add(w.now))
+	for _, rm := range md.ResourceMetrics().All() {
+		var s Source
+		s.Read(rm.Resource().Attributes())
+		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+			dps, _ := points.Numbers(m)
+			for _, p := range dps.All() {
+				Inputs[m.Name()](w.Fleet, &s, p)
+			}
+		}
+	}
+}
+
 // run lets time pass and returns the events of it, as "id raised cause" and "id cleared".
 func (w *world) run(d time.Duration) []string {
 	w.events = nil
@@ -110,7 +125,7 @@ func (w *world) run(d time.Duration) []string {
 			for _, g := range w.gpus {
 				g.add(md, w.begin, w.now)
 			}
-			w.Consume(md, w.now, wall)
+			w.read(md)
 		}
 		for _, b := range w.Judge(w.now, wall, w.reasons) {
 			if b.Condition.Level = 1 - b.Condition.Level; b.Condition.Level == 1 {
@@ -334,7 +349,7 @@ func TestLimits(t *testing.T) {
 	before := b.total(w.minute + 2)
 	late := pmetric.NewMetrics()
 	w.gpus[3].add(late, w.begin, w.now-10*time.Minute)
-	w.Consume(late, w.now, w.begin.Add(w.now))
+	w.read(late)
 	assert.Equal(t, before, b.total(w.minute+2))
 }
 

@@ -61,6 +61,7 @@ type Exporter struct {
 	Node          Place // its name is empty where it is not known
 	Address, Port string
 	Frozen        bool
+	Unrecognized  bool // its fields are not known
 	Vanished      bool // it was there, and is not any more
 	LastSeen      time.Time
 }

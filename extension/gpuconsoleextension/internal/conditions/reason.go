@@ -36,6 +36,16 @@ func text(e *store.Event, key string) string {
 	return ""
 }
 
+// texts returns the texts of an attribute that is a list.
+func texts(e *store.Event, key string) (all []string) {
+	for _, v := range list(e, key) {
+		if s, ok := v.(string); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 func number(e *store.Event, key string) (float64, bool) {
 	v, err := strconv.ParseFloat(text(e, key), 64)
 	return v, err == nil
@@ -66,7 +76,7 @@ func kindOf(e *store.Event) (consoleapi.Attention, string) {
 	case names.EventRowRemapFailure:
 		return consoleapi.RowRemapFailure, remapLabel
 	case names.EventThrottle:
-		return consoleapi.Throttled, throttleLabel(strings.FieldsFunc(text(e, names.GPUThrottleReasons), func(r rune) bool { return strings.ContainsRune(" ,[]", r) }))
+		return consoleapi.Throttled, throttleLabel(texts(e, names.GPUThrottleReasons))
 	case names.EventTemperature:
 		if text(e, names.HwSensorLocation) == names.SensorMemory {
 			return consoleapi.MemoryTemperature, "memory" + above(e, 1, "°C")
@@ -75,8 +85,11 @@ func kindOf(e *store.Event) (consoleapi.Attention, string) {
 	case names.EventMemoryPressure:
 		return consoleapi.MemoryPressure, "memory full" + above(e, 100, "%")
 	case names.EventExporterDown:
-		if text(e, names.GPUExporterReason) == names.ExporterReasonFrozen {
+		switch text(e, names.GPUExporterReason) {
+		case names.ExporterReasonFrozen:
 			return consoleapi.FrozenExporter, frozenLabel
+		case names.ExporterReasonUnrecognized:
+			return consoleapi.UnrecognizedExporter, unrecognizedLabel
 		}
 		return consoleapi.DownExporter, downLabel
 	case names.EventNodeLost:
@@ -111,6 +124,8 @@ const (
 	downLabel    = "exporter down"
 	frozenLabel  = "exporter frozen"
 	nodeLabel    = "node lost"
+
+	unrecognizedLabel = "exporter's fields not known"
 )
 
 func xidLabel(code string) string { return "XID " + cmp.Or(code, "of unknown code") }
@@ -144,7 +159,7 @@ func ofEvent(e *store.Event, notice bool) *entry {
 			namespace = text(e, names.ServiceNamespace)
 		}
 	}
-	if kind == consoleapi.DownExporter || kind == consoleapi.FrozenExporter {
+	if e.Name == names.EventExporterDown {
 		out.node = Place{cluster, node}
 		out.same = sameExporter(cluster, node, text(e, names.ServerAddress), text(e, names.ServerPort))
 	} else if device, _ := e.Resource[names.HwID].(string); device != "" {
@@ -182,7 +197,7 @@ func sameService(kind consoleapi.Attention, s Service) string {
 	return same("service", string(kind), s.Cluster, s.Slurm, s.Namespace, s.Name)
 }
 
-// sameExporter is one condition, down or frozen. The pod of a node's exporter, and
+// sameExporter is one condition, whatever its reason. The pod of a node's exporter, and
 // so its address, changes with every restart. What has no port is read on the node itself.
 func sameExporter(cluster, node, address, port string) string {
 	if node != "" {

@@ -112,6 +112,9 @@ func ofExporter(x Exporter) *entry {
 	switch {
 	case x.Frozen:
 		e.Kind, e.Label, e.Text = consoleapi.FrozenExporter, frozenLabel, "The exporter "+of+" answers with values that stand still."
+	case x.Unrecognized:
+		e.Kind, e.Label = consoleapi.UnrecognizedExporter, unrecognizedLabel
+		e.Text = "The exporter " + of + " answers with fields that are not known: none of its page has the utilization, memory or power of a GPU."
 	case x.Vanished:
 		e.Text, e.Since = "The exporter "+of+" was scraped before, and is not any more.", when(x.LastSeen)
 	}

@@ -138,7 +138,7 @@ func telemetryOf(j *age.Judge, inv *inventory.Inventory, found map[inventory.Pla
 		if state := e.State(); state != consoleapi.ExporterUp && !e.Excused(j) {
 			t.Exporters = append(t.Exporters, conditions.Exporter{
 				Node: conditions.Place{Cluster: e.ID.Cluster, Name: e.Node()}, Address: e.ID.Address, Port: e.ID.Port,
-				Frozen: state == consoleapi.ExporterFrozen, Vanished: state == consoleapi.ExporterUnknown, LastSeen: e.Seen,
+				Frozen: state == consoleapi.ExporterFrozen, Unrecognized: state == consoleapi.ExporterUnrecognized, Vanished: state == consoleapi.ExporterUnknown, LastSeen: e.Seen,
 			})
 		}
 	}

@@ -73,7 +73,7 @@ func readPods(ctx context.Context, r *reading, key Key) (*Pods, error) {
 		for i, h := range d.Owners {
 			// A device that is shared has the owners of its replicas, which
 			// are devices of their own.
-			if len(d.Parts) > 0 || h.Namespace != key.Namespace || h.SlurmCluster() != key.Slurm || hasPod(d.Owners[:i], h) {
+			if len(d.Parts) > 0 && !d.Whole() || h.Namespace != key.Namespace || h.SlurmCluster() != key.Slurm || hasPod(d.Owners[:i], h) {
 				continue
 			}
 			if optional.Value(h.Service) != key.Service && (h.Service != nil || found[h.Pod] == nil) {

@@ -78,7 +78,7 @@ func (r *reading) servicesAndDevices(ctx context.Context, some, devices queries.
 	}
 	amounts(inv)
 	judge(inv, found, missing)
-	measure(r.Judge, r.thresholds.IdleThreshold, inv, found)
+	hold(inv, found)
 	return withoutEnded(found, inv, newest, r.At, r.options.gap()), inv, nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inference"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
@@ -65,6 +67,9 @@ func (s *Services) Key(i int) string {
 // Page returns some of them, with the trend of each on a grid if wanted: over a
 // window, or over the one to open with.
 func (s *Services) Page(ctx context.Context, from, to int, trend bool, over *Window) ([]consoleapi.Service, *consoleapi.Grid, error) {
+	if err := s.reading.readAverages(ctx, s.list[from:to]); err != nil {
+		return nil, nil, err
+	}
 	page := make([]consoleapi.Service, 0, to-from)
 	for _, one := range s.list[from:to] {
 		page = append(page, one.Service)
@@ -98,22 +103,40 @@ func (s *Services) AddInference(ctx context.Context, from, to int) error {
 	if from == to {
 		return nil
 	}
-	s.reading.More(ctx)
-	engines := inference.Ask(s.reading.Questions, selectorOf(s.list[from:to]))
-	if err := s.reading.Wait(); err != nil {
-		return err
-	}
-	reported, err := engines(ctx)
-	if err != nil {
-		return err
-	}
-	for _, one := range s.list[from:to] {
-		one.Inference = reported.Of(one.key, one.Partial)
+	for _, part := range inParts(s.list[from:to]) {
+		s.reading.More(ctx)
+		engines := inference.Ask(s.reading.Questions, selectorOf(part))
+		if err := s.reading.Wait(); err != nil {
+			return err
+		}
+		reported, err := engines(ctx)
+		if err != nil {
+			return err
+		}
+		for _, one := range part {
+			one.Inference = reported.Of(one.key, one.Partial)
+		}
 	}
 	return nil
 }
 
-// selectorOf selects services, and maybe others: names are matched one label at a time.
+// mostInPart is how many services are selected at once. A selector of them may select as many
+// times as many namespaces.
+const mostInPart = 100
+
+// inParts divides services into parts that one selector can select.
+func inParts(list []*service) [][]*service {
+	switch n := len(list); {
+	case n == 0:
+		return nil
+	case n > mostInPart, n > 1 && selectorOf(list) == queries.All:
+		return append(inParts(list[:n/2]), inParts(list[n/2:])...)
+	}
+	return [][]*service{list}
+}
+
+// selectorOf selects services, and maybe others: names are matched one label at a time. It
+// selects all where that would be too long.
 func selectorOf(list []*service) queries.Selector {
 	var services, namespaces []string
 	for _, s := range list {
@@ -141,13 +164,18 @@ func trends(ctx context.Context, q *ask.Questions, gap time.Duration, list []*se
 		at[s.key] = i
 	}
 	q.More(ctx)
-	found := q.Matrix(queries.Trend(selectorOf(list), queries.Smooth{Step: g.Step, Gap: gap}), g)
+	var answers []*model.Matrix
+	for _, part := range inParts(list) {
+		answers = append(answers, q.Matrix(queries.Trend(selectorOf(part), queries.Smooth{Step: g.Step, Gap: gap}), g))
+	}
 	if err := q.Wait(); err != nil {
 		return nil, err
 	}
-	for _, stream := range *found {
-		if i, ok := at[inventory.KeyOf(stream.Metric)]; ok {
-			g.Fill(lines[i], stream)
+	for _, found := range answers {
+		for _, stream := range *found {
+			if i, ok := at[inventory.KeyOf(stream.Metric)]; ok {
+				g.Fill(lines[i], stream)
+			}
 		}
 	}
 	return lines, nil
@@ -168,6 +196,9 @@ func readService(ctx context.Context, r *reading, key Key) (*consoleapi.ServiceA
 	}
 	attend(found, wrong)
 	one := found[0]
+	if err := r.readAverages(ctx, found[:1]); err != nil {
+		return nil, err
+	}
 	shown, err := r.show(ctx, one.held)
 	if err != nil {
 		return nil, err

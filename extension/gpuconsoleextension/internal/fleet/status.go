@@ -53,7 +53,7 @@ func readStatus(ctx context.Context, r *reading) (*Status, error) {
 func unblame(j *age.Judge, out *Status, inv *inventory.Inventory) {
 	t := &out.Telemetry
 	if j.Unstored.Blind() && (len(inv.Exporters) == 0 || slices.ContainsFunc(inv.Exporters, func(e *inventory.Exporter) bool { return e.Excused(j) })) {
-		t.ExportersUp, t.ExportersDown, t.ExportersFrozen = nil, nil, nil
+		t.ExportersUp, t.ExportersDown, t.ExportersFrozen, t.ExportersUnrecognized = nil, nil, nil, nil
 	}
 	down := func(e *inventory.Exporter) bool { return e.Known && e.State() != consoleapi.ExporterUp } // which is stored, and current
 	silent := out.State == consoleapi.NotEnabled || out.State == consoleapi.ScraperDown && !slices.ContainsFunc(inv.Exporters, down)
@@ -77,7 +77,7 @@ func silence(j *age.Judge, inv *inventory.Inventory) {
 }
 
 func telemetryOfFleet(j *age.Judge, inv *inventory.Inventory, services []*service) consoleapi.Telemetry {
-	up, down, frozen, devices := 0, 0, 0, 0
+	up, down, frozen, unrecognized, devices := 0, 0, 0, 0, 0
 	unwell := []consoleapi.Exporter{}
 	for _, n := range inv.Nodes {
 		if t := n.DataTime(); !t.IsZero() {
@@ -97,6 +97,8 @@ func telemetryOfFleet(j *age.Judge, inv *inventory.Inventory, services []*servic
 			continue
 		case state == consoleapi.ExporterFrozen:
 			frozen++
+		case state == consoleapi.ExporterUnrecognized:
+			unrecognized++
 		default:
 			down++
 		}
@@ -105,7 +107,7 @@ func telemetryOfFleet(j *age.Judge, inv *inventory.Inventory, services []*servic
 		}
 	}
 	t := consoleapi.Telemetry{
-		ExportersUp: &up, ExportersDown: &down, ExportersFrozen: &frozen, DownExporters: unwell,
+		ExportersUp: &up, ExportersDown: &down, ExportersFrozen: &frozen, ExportersUnrecognized: &unrecognized, DownExporters: unwell,
 		Devices: &devices, Services: optional.Pointer(len(services)), ServicesPartial: optional.Pointer(0), ServicesNoData: optional.Pointer(0), PodsWarming: optional.Pointer(0),
 	}
 	for _, s := range services {
@@ -132,7 +134,7 @@ func stateOf(j *age.Judge, inv *inventory.Inventory, services []*service, t *con
 	for _, d := range inv.Devices {
 		current = current || j.Fresh(d.Seen) || j.Fresh(d.Allocated)
 	}
-	answering := *t.ExportersUp + *t.ExportersFrozen // one that is frozen answers
+	answering := *t.ExportersUp + *t.ExportersFrozen + *t.ExportersUnrecognized
 	switch {
 	case answering == 0 && *t.ExportersDown > 0:
 		return consoleapi.ScraperDown

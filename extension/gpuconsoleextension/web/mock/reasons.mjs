@@ -1,7 +1,7 @@
 // Why a service, a node, a device or the fleet needs attention: as the API lists it.
 
 export const kinds = [
-  "stale", "no_data", "node_lost", "exporter_down", "exporter_frozen", "device_lost", "values_missing", "xid", "ecc_uncorrected", "row_remap_failure", "retired_pages", "throttle",
+  "stale", "no_data", "node_lost", "exporter_down", "exporter_frozen", "exporter_unrecognized", "device_lost", "values_missing", "xid", "ecc_uncorrected", "row_remap_failure", "retired_pages", "throttle",
   "temperature", "memory_temperature", "memory_pressure", "health", "condition", "delivery", "partial", "missing_pods", "degraded_pods", "pending_pods", "idle_devices", "not_running", "warming", "unknown",
 ];
 const severities = ["error", "warn", "info"];

@@ -138,7 +138,7 @@ export function status(now, world) {
     store: { engine: world.unreachable ? "prometheus" : "embedded", reachable: known, error: world.unreachable ?? null, circuit_open: false, retention: known ? 86_400 : null,
       problems: (world.problems ?? []).map(([part, reason, seconds]) => ({ part, reason, since: iso(now - seconds * 1000), last: iso(now), ended: null, refused: 14_906, detail: "too little is free on the disk of directory; make room" })) },
     telemetry: {
-      exporters_up: seen(heard.length), exporters_down: seen(down.length), exporters_frozen: seen(0), down_exporters: known ? down.slice(0, 20).map((x) => ({ cluster: x.cluster, node: x.node, address: "10.4.7.19:9400", state: "down", data_time: iso(now), data_age: 0 })) : [],
+      exporters_up: seen(heard.length), exporters_down: seen(down.length), exporters_frozen: seen(0), exporters_unrecognized: seen(0), down_exporters: known ? down.slice(0, 20).map((x) => ({ cluster: x.cluster, node: x.node, address: "10.4.7.19:9400", state: "down", data_time: iso(now), data_age: 0 })) : [],
       devices: n(world.summary.devices), services: n(world.services.length),
       services_partial: n(world.services.filter((s) => s.partial).length), services_no_data: n(world.services.filter((s) => s.attention.includes("no_data")).length),
       pods_warming: n(world.services.reduce((t, s) => t + s.pods.warming, 0)),

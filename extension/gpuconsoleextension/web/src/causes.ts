@@ -3,7 +3,14 @@ import { plural, safe } from "./format";
 import { placeLink } from "./router";
 
 /** Reasons that can silence a device. */
-const silencing: readonly Reason["kind"][] = ["node_lost", "exporter_down", "exporter_frozen", "device_lost", "xid", "ecc_uncorrected", "row_remap_failure"];
+const silencing: readonly Reason["kind"][] = ["node_lost", "exporter_down", "exporter_frozen", "exporter_unrecognized", "device_lost", "xid", "ecc_uncorrected", "row_remap_failure"];
+
+/** What an exporter does that is not well. */
+const unwell: Partial<Record<Pod["exporter"], string>> = {
+  down: "does not answer",
+  frozen: "answers with values that stand still",
+  unrecognized: "answers with fields that are not known",
+};
 
 /** What no reason says of a cause, and where to read on. */
 export interface Hint {
@@ -24,9 +31,9 @@ export function likelyCauses(service: Service, pods: readonly Pod[]): { reasons:
   // An exporter that no reason names, because which node it is on is not certain.
   const named = new Set(reasons.filter((r) => r.subject.device === null).map((r) => r.subject.node));
   for (const p of silent) {
-    if ((p.exporter === "down" || p.exporter === "frozen") && p.node !== null && !named.has(p.node)) {
+    const what = unwell[p.exporter];
+    if (what && p.node !== null && !named.has(p.node)) {
       named.add(p.node);
-      const what = p.exporter === "down" ? "does not answer" : "answers with values that stand still";
       hints.push({ text: `The exporter of node ${safe(p.node)} ${what}.`, link: placeLink({ cluster: service.cluster, node: p.node }) });
     }
   }

@@ -76,13 +76,15 @@ export function partly(c: Coverage): string {
 }
 
 /** What is the matter with exporters, in one line: one that is frozen answers. Empty if all are well. */
-export function exportersUnwell(t: Pick<Status["telemetry"], "exporters_up" | "exporters_down" | "exporters_frozen">): string {
+export function exportersUnwell(t: Pick<Status["telemetry"], "exporters_up" | "exporters_down" | "exporters_frozen" | "exporters_unrecognized">): string {
   const down = t.exporters_down ?? 0;
   const frozen = t.exporters_frozen ?? 0;
-  const all = plural(down + frozen + (t.exporters_up ?? 0), "exporter");
+  const unrecognized = t.exporters_unrecognized ?? 0;
+  const all = plural(down + frozen + unrecognized + (t.exporters_up ?? 0), "exporter");
   const parts = [];
   if (down) parts.push(`${count(down)} of ${all} ${down === 1 ? "does" : "do"} not answer`);
   if (frozen) parts.push(`${parts.length ? `${count(frozen)}` : `${count(frozen)} of ${all}`} ${frozen === 1 ? "is frozen: it answers" : "are frozen: they answer"} with old values`);
+  if (unrecognized) parts.push(`${parts.length ? `${count(unrecognized)}` : `${count(unrecognized)} of ${all}`} ${unrecognized === 1 ? "has" : "have"} fields that are not known`);
   return parts.join(", ");
 }
 

@@ -18,6 +18,7 @@ test.each<[string, Service, Pod[], (Reason | [string, string | null])[]]>([
   ["an XID on another pod's device is none", service([xid]), [pod("missing", "n-2", "up", ["GPU-5"]), pod("reporting", "n-2", "up", ["GPU-6"])], []],
   ["heat does not silence", service([reason("temperature", "hot", { node: "n-1" })]), [pod("missing", "n-1")], []],
   ["an exporter that stands still and that no reason names", service([]), [pod("missing", "n-3", "frozen")], [["The exporter of node n-3 answers with values that stand still.", "#/node?cluster=c1&node=n-3"]]],
+  ["an exporter with unknown fields", service([]), [pod("missing", "n-3", "unrecognized")], [["The exporter of node n-3 answers with fields that are not known.", "#/node?cluster=c1&node=n-3"]]],
   ["nowhere", service([], 1), [pod("missing", null)], [["No telemetry names the node of 1\u00a0pod: it may have ended, or use no GPU.", null], ["1\u00a0pod of the service is not running.", null]]],
 ])("%s", (_, given, pods, expected) => {
   const { reasons, hints } = likelyCauses(given, pods);

@@ -105,12 +105,14 @@ describe("figures that hide nothing", () => {
   ])("%j: %s", (c, words) => expect(partly(c)).toBe(words));
 
   test.each([
-    [3, 0, 0, ""],
-    [3, 1, 0, "1 of 4\u00a0exporters does not answer"],
-    [3, 0, 1, "1 of 4\u00a0exporters is frozen: it answers with old values"],
-    [1, 2, 2, "2 of 5\u00a0exporters do not answer, 2 are frozen: they answer with old values"],
-  ])("%i up, %i down, %i frozen: %s", (up, down, frozen, words) =>
-    expect(exportersUnwell({ exporters_up: up, exporters_down: down, exporters_frozen: frozen })).toBe(words),
+    [3, 0, 0, 0, ""],
+    [3, 1, 0, 0, "1 of 4\u00a0exporters does not answer"],
+    [3, 0, 1, 0, "1 of 4\u00a0exporters is frozen: it answers with old values"],
+    [3, 0, 0, 1, "1 of 4\u00a0exporters has fields that are not known"],
+    [1, 2, 2, 0, "2 of 5\u00a0exporters do not answer, 2 are frozen: they answer with old values"],
+    [1, 2, 0, 2, "2 of 5\u00a0exporters do not answer, 2 have fields that are not known"],
+  ])("%i up, %i down, %i frozen, %i unrecognized: %s", (up, down, frozen, unrecognized, words) =>
+    expect(exportersUnwell({ exporters_up: up, exporters_down: down, exporters_frozen: frozen, exporters_unrecognized: unrecognized })).toBe(words),
   );
 
   test.each([

@@ -227,6 +227,26 @@ func sums(rows []usage.Row) map[string][9]int64 {
 	return all
 }
 
+// A query has the days that it overlaps: whoever asks decides whether a part of one counts.
+func TestAPartOfADay(t *testing.T) {
+	l := open(t, t.TempDir(), func(o *Options) { o.Hours = 3 * 24 * time.Hour })
+	for day := range 3 {
+		l.add(rowOfService(fmt.Sprint(day), 24*day+18, 1))
+	}
+	l.add(rowOfService("x", 24*8, 1)) // the others are days now
+	for _, tt := range []struct {
+		from, to time.Duration
+		want     []string
+	}{
+		{12 * time.Hour, 36 * time.Hour, []string{"0", "1"}}, {24 * time.Hour, 48 * time.Hour, []string{"1"}}, {25 * time.Hour, 26 * time.Hour, []string{"1"}},
+		{24*time.Hour - 1, 24*time.Hour + 1, []string{"0", "1"}}, {191 * time.Hour, 193 * time.Hour, []string{"x"}}, {193 * time.Hour, 194 * time.Hour, nil},
+	} {
+		var got []string
+		require.NoError(t, l.Query(t.Context(), store.UsageQuery{From: start.Add(tt.from), To: start.Add(tt.to)}, func(r *usage.Row) { got = append(got, r.Service) }))
+		assert.Equal(t, tt.want, got, tt)
+	}
+}
+
 func TestOldHoursBecomeDaysWithTheSameSums(t *testing.T) {
 	directory := t.TempDir()
 	change := func(o *Options) { o.Hours, o.Days = 3*24*time.Hour, 100*24*time.Hour }

@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	meter                     metric.Meter
 	mu                        sync.Mutex
 	registrations             []metric.Registration
+	InferenceFamiliesRenamed  metric.Int64Counter
 	InferenceFamiliesUnknown  metric.Int64Counter
 	InferencePointsNormalised metric.Int64Counter
 	InferencePointsRefused    metric.Int64Counter
@@ -104,6 +105,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.InferenceFamiliesRenamed, err = builder.meter.Int64Counter(
+		"otelcol_inference_families_renamed",
+		metric.WithDescription("Families on pages of engines that are in no table and may have a metric which the page lacks. [Development]"),
+		metric.WithUnit("{family}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.InferenceFamiliesUnknown, err = builder.meter.Int64Counter(
 		"otelcol_inference_families_unknown",
 		metric.WithDescription("Families on pages of engines that are in no table. [Development]"),

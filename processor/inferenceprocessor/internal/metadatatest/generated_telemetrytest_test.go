@@ -28,9 +28,13 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.InferenceFamiliesRenamed.Add(context.Background(), 1)
 	tb.InferenceFamiliesUnknown.Add(context.Background(), 1)
 	tb.InferencePointsNormalised.Add(context.Background(), 1)
 	tb.InferencePointsRefused.Add(context.Background(), 1)
+	AssertEqualInferenceFamiliesRenamed(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualInferenceFamiliesUnknown(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

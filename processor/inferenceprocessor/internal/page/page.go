@@ -59,13 +59,16 @@ type Page struct {
 	// ProcessStart is the time at which the process began; 0 where the page does not
 	// have it.
 	ProcessStart pcommon.Timestamp
-	// Unknown are families of no engine.
+	// Unknown are families of no engine, and Renamed those of them that may have a metric
+	// which the page lacks.
 	Unknown []string
+	Renamed []Renamed
 
 	index   *families.Index
 	engines []seen
 	starts  map[uint64]pcommon.Timestamp // of _created series, by family and labels
 	uses    []Use                        // of the metrics, in their order
+	likely  map[string][]likely          // by names of no engine
 }
 
 // Use is what a page's metric is for.
@@ -99,7 +102,7 @@ type family struct {
 
 // New returns a page that is read by an index.
 func New(index *families.Index) *Page {
-	p := &Page{index: index, engines: make([]seen, len(index.Engines)), starts: map[uint64]pcommon.Timestamp{}}
+	p := &Page{index: index, engines: make([]seen, len(index.Engines)), starts: map[uint64]pcommon.Timestamp{}, likely: map[string][]likely{}}
 	for i := range p.engines {
 		p.engines[i].families = make([]family, index.Families[i])
 	}
@@ -117,6 +120,7 @@ func (p *Page) Read(rm pmetric.ResourceMetrics, hint string, last []string) {
 		}
 	}
 	p.resolve(hint, last)
+	p.findRenamed()
 }
 
 func (p *Page) reset() {

@@ -31,6 +31,8 @@ type Total struct {
 	// reading's count.
 	Buckets []uint64
 	Start   pcommon.Timestamp
+	// Bounded is that the bounds of the series are known.
+	Bounded bool
 }
 
 // Result is what became of a page's readings of a series.
@@ -82,7 +84,7 @@ func (t *Target) Count(key, base uint64, layout uint32, readings []Reading) (Tot
 		e.start = earliest(readings)
 	}
 	e.at = at
-	return Total{e.fold.count, e.fold.sum, e.fold.buckets, e.start}, OK
+	return Total{e.fold.count, e.fold.sum, e.fold.buckets, e.start, e.bounds != nil}, OK
 }
 
 // size is how many sources there are; 0 where there is no fold.
@@ -183,7 +185,7 @@ func (e *entry) one(r *Reading, fresh bool) (Total, Result) {
 		e.start = begun(r)
 	}
 	e.source, e.value, e.sum, e.at, e.fell = r.Source, r.Count, r.Sum, r.Time, false
-	return Total{r.Count, r.Sum, nil, e.start}, OK
+	return Total{r.Count, r.Sum, nil, e.start, e.bounds != nil}, OK
 }
 
 // begin makes a series one of several sources. It goes on from the one that it had, if

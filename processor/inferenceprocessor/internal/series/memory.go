@@ -72,6 +72,24 @@ type entry struct {
 	page   uint32
 	fell   bool // on the last page, which was refused
 	fold   *fold
+	bounds *Bounds // nil: not known
+}
+
+// Bounds are those under which a histogram is written, which its end has to name. Series share
+// them.
+type Bounds []float64
+
+// Ended is a histogram that has ended: in a layout, with bounds where it was written.
+type Ended struct {
+	Layout uint32
+	Bounds Bounds
+}
+
+func (e *entry) ended() Ended {
+	if e.bounds == nil {
+		return Ended{Layout: e.layout}
+	}
+	return Ended{e.layout, *e.bounds}
 }
 
 // fold adds up what several sources have counted since they were first seen.
@@ -189,12 +207,12 @@ const keepPages = 40
 
 // Stale calls ended for each series of a histogram that the page has in another layout
 // only, and forgets it. It is called at the end of a page.
-func (t *Target) Stale(on func(base uint64) bool, ended func(base uint64, layout uint32)) {
+func (t *Target) Stale(on func(base uint64) bool, ended func(base uint64, e Ended)) {
 	for key, e := range t.series {
 		switch {
 		case e.page == t.page:
 		case e.base != key && on(e.base):
-			ended(e.base, e.layout)
+			ended(e.base, e.ended())
 			t.End(key)
 		case t.page-e.page > keepPages:
 			t.End(key)
@@ -202,16 +220,19 @@ func (t *Target) Stale(on func(base uint64) bool, ended func(base uint64, layout
 	}
 }
 
-// EndAll forgets the series of a histogram in all layouts, and returns these.
-func (t *Target) EndAll(base uint64) (layouts []uint32) {
+// EndAll forgets the series of a histogram in all layouts, and returns them.
+func (t *Target) EndAll(base uint64) (all []Ended) {
 	for key, e := range t.series {
 		if e.base == base {
-			layouts = append(layouts, e.layout)
+			all = append(all, e.ended())
 			t.End(key)
 		}
 	}
-	return layouts
+	return all
 }
+
+// SetBounds notes the bounds of a series that is known.
+func (t *Target) SetBounds(key uint64, bounds *Bounds) { t.series[key].bounds = bounds }
 
 // Folded reports whether a series is one of several sources.
 func (t *Target) Folded(key uint64) bool {

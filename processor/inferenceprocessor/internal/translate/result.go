@@ -3,6 +3,8 @@
 
 package translate // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
 
+import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
+
 // Reason is why a point became no part of a series.
 type Reason uint8
 
@@ -50,9 +52,11 @@ type Result struct {
 	Engines []EngineResult
 	// Unknown are families of no engine.
 	Unknown []string
+	// Renamed are those of them that may have a metric which the page lacks.
+	Renamed []page.Renamed
 }
 
-func (r *Result) reset() { r.Engines, r.Unknown = r.Engines[:0], nil }
+func (r *Result) reset() { r.Engines, r.Unknown, r.Renamed = r.Engines[:0], nil, nil }
 
 func (r *Result) begin(engine string) { r.Engines = append(r.Engines, EngineResult{Engine: engine}) }
 

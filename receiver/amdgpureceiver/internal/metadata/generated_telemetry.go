@@ -23,13 +23,14 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                     metric.Meter
-	mu                        sync.Mutex
-	registrations             []metric.Registration
-	AmdGpuReceiverDevices     metric.Int64UpDownCounter
-	AmdGpuReceiverFilesUnread metric.Int64Counter
-	AmdGpuReceiverRowsRefused metric.Int64Counter
-	AmdGpuReceiverScrapes     metric.Int64Counter
+	meter                       metric.Meter
+	mu                          sync.Mutex
+	registrations               []metric.Registration
+	AmdGpuReceiverDevices       metric.Int64UpDownCounter
+	AmdGpuReceiverFilesUnread   metric.Int64Counter
+	AmdGpuReceiverRowsRefused   metric.Int64Counter
+	AmdGpuReceiverScrapes       metric.Int64Counter
+	AmdGpuReceiverUnknownFields metric.Int64UpDownCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -83,6 +84,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_amd_gpu_receiver_scrapes",
 		metric.WithDescription("Scrapes by outcome. [Development]"),
 		metric.WithUnit("{scrape}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.AmdGpuReceiverUnknownFields, err = builder.meter.Int64UpDownCounter(
+		"otelcol_amd_gpu_receiver_unknown_fields",
+		metric.WithDescription("Fields on the newest page of all targets together that are in no table, and may have a quantity that the page lacks; all of them where the page has no quantity that is known. [Development]"),
+		metric.WithUnit("{field}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -84,3 +84,19 @@ func AssertEqualAmdGpuReceiverScrapes(t *testing.T, tt *componenttest.Telemetry,
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
+
+func AssertEqualAmdGpuReceiverUnknownFields(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_amd_gpu_receiver_unknown_fields",
+		Description: "Fields on the newest page of all targets together that are in no table, and may have a quantity that the page lacks; all of them where the page has no quantity that is known. [Development]",
+		Unit:        "{field}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_amd_gpu_receiver_unknown_fields")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}

@@ -23,6 +23,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.AmdGpuReceiverFilesUnread.Add(context.Background(), 1)
 	tb.AmdGpuReceiverRowsRefused.Add(context.Background(), 1)
 	tb.AmdGpuReceiverScrapes.Add(context.Background(), 1)
+	tb.AmdGpuReceiverUnknownFields.Add(context.Background(), 1)
 	AssertEqualAmdGpuReceiverDevices(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -33,6 +34,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualAmdGpuReceiverScrapes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualAmdGpuReceiverUnknownFields(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

@@ -45,6 +45,7 @@ func scrape(text string, at time.Time) (*devicemap.Page, error) {
 	}
 	known := map[string]*devicemap.Labels{}
 	parser := textparse.NewPromParser([]byte(text), labels.NewSymbolTable(), false)
+	samples := samplesOf(text)
 	for {
 		entry, err := parser.Next()
 		if err == io.EOF {
@@ -64,7 +65,8 @@ func scrape(text string, at time.Time) (*devicemap.Page, error) {
 			}[typ]
 		case textparse.EntrySeries:
 			page.Samples++
-			_, _, v := parser.Series()
+			series, _, v := parser.Series()
+			value := strings.Fields(samples[page.Samples-1][len(series):])[0]
 			var ls labels.Labels
 			parser.Labels(&ls)
 			if label, twice := ls.HasDuplicateLabelNames(); twice {
@@ -86,9 +88,19 @@ func scrape(text string, at time.Time) (*devicemap.Page, error) {
 					whole = family(of)
 				}
 			}
-			page.Rows = append(page.Rows, devicemap.Row{Series: devicemap.NewSeries(family(name), known[fmt.Sprint(pairs)], whole), Value: v})
+			page.Rows = append(page.Rows, devicemap.Row{Series: devicemap.NewSeries(family(name), known[fmt.Sprint(pairs)], whole), Value: v, Decimal: strings.Contains(value, ".")})
 		}
 	}
+}
+
+// samplesOf are the lines of a page that are samples.
+func samplesOf(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimLeft(line, " \t"); strings.TrimSpace(line) != "" && line[0] != '#' {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // failed is a scrape that gave nothing.

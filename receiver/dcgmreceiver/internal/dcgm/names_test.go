@@ -43,7 +43,7 @@ func TestUnmappedDrop(t *testing.T) {
 	opts.DropUnmapped = true
 	r := mapOnce(t, opts, migration...)
 	assert.Equal(t, []string{"hw.energy{} 5", "hw.gpu.utilization{hw.gpu.task=general} 0.5"}, points(r, "GPU-0"))
-	assert.Len(t, exporterPoints(r), 3, "nothing but the exporter's own")
+	assert.Len(t, exporterPoints(r), 4, "nothing but the exporter's own")
 	assert.Equal(t, map[string]int{"unmapped": 2}, refused(r))
 }
 
@@ -83,7 +83,7 @@ func TestNamesBoth(t *testing.T) {
 	assert.ElementsMatch(t,
 		append(points(mapOnce(t, dcgm, migration...), "GPU-0"), points(mapOnce(t, otel, migration...), "GPU-0")...),
 		points(r, "GPU-0"))
-	assert.Len(t, exporterPoints(r), 3+2)
+	assert.Len(t, exporterPoints(r), 4+2)
 }
 
 // TestSharedInDCGMNames: each owner's row is a series of its own there.

@@ -23,12 +23,13 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                   metric.Meter
-	mu                      sync.Mutex
-	registrations           []metric.Registration
-	DcgmReceiverDevices     metric.Int64UpDownCounter
-	DcgmReceiverRowsRefused metric.Int64Counter
-	DcgmReceiverScrapes     metric.Int64Counter
+	meter                     metric.Meter
+	mu                        sync.Mutex
+	registrations             []metric.Registration
+	DcgmReceiverDevices       metric.Int64UpDownCounter
+	DcgmReceiverRowsRefused   metric.Int64Counter
+	DcgmReceiverScrapes       metric.Int64Counter
+	DcgmReceiverUnknownFields metric.Int64UpDownCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -76,6 +77,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_dcgm_receiver_scrapes",
 		metric.WithDescription("Scrapes by outcome. [Development]"),
 		metric.WithUnit("{scrape}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.DcgmReceiverUnknownFields, err = builder.meter.Int64UpDownCounter(
+		"otelcol_dcgm_receiver_unknown_fields",
+		metric.WithDescription("Fields on the newest page of all targets together that are in no table, and may have a quantity that the page lacks; all of them where the page has no quantity that is known. [Development]"),
+		metric.WithUnit("{field}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -22,6 +22,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.DcgmReceiverDevices.Add(context.Background(), 1)
 	tb.DcgmReceiverRowsRefused.Add(context.Background(), 1)
 	tb.DcgmReceiverScrapes.Add(context.Background(), 1)
+	tb.DcgmReceiverUnknownFields.Add(context.Background(), 1)
 	AssertEqualDcgmReceiverDevices(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -29,6 +30,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualDcgmReceiverScrapes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualDcgmReceiverUnknownFields(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

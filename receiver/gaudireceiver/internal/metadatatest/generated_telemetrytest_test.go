@@ -22,6 +22,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.GaudiReceiverDevices.Add(context.Background(), 1)
 	tb.GaudiReceiverRowsRefused.Add(context.Background(), 1)
 	tb.GaudiReceiverScrapes.Add(context.Background(), 1)
+	tb.GaudiReceiverUnknownFields.Add(context.Background(), 1)
 	AssertEqualGaudiReceiverDevices(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -29,6 +30,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualGaudiReceiverScrapes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualGaudiReceiverUnknownFields(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

@@ -38,8 +38,8 @@ func over(p *gpupods.Pod) bool {
 // were forgotten within it, since there are more than max.
 func (u *usual) note(now time.Time, pods []*gpupods.Pod) (forgotten int) {
 	for _, p := range pods {
-		if p.Scheduling == nil {
-			continue
+		if p.Scheduling == nil || len(p.Scheduling.Requests) == 0 {
+			continue // what it asks for is not known
 		}
 		alive := now
 		if over(p) {

@@ -5,6 +5,7 @@ package intel
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
@@ -15,6 +16,7 @@ import (
 // what the board has no row of from all of its tiles.
 func settle(board *devicemap.Device) {
 	tiles := board.Parts()
+	keepErrors(append([]*devicemap.Device{board}, tiles...))
 	for _, tile := range tiles {
 		compute(tile)
 		if tile.Fact(devicemap.Model) == "" { // 2.x prints it for the GPU alone
@@ -41,33 +43,33 @@ func pick(d *devicemap.Device, field devicetable.ID, texts ...string) (float64, 
 	return 0, false
 }
 
-// rules are computed fields that are one row: of the fields in turn, the first of the texts.
+// rules are computed fields that are one row: of the fields that they need in turn, the first
+// of the texts.
 var rules = []struct {
 	to    devicetable.ID
-	from  []devicetable.ID
 	texts []string
 }{
-	{Compute, ids(EngineGroup, Utilization2), []string{"compute", "compute-all"}},
-	{Media, ids(EngineGroup, Utilization2), []string{"media", "media-all"}},
-	{Copy, ids(EngineGroup, Utilization2), []string{"copy", "copy-all"}},
-	{Render, ids(EngineGroup, Utilization2), []string{"render", "render-all"}},
-	{Used, ids(MemoryUsage2), []string{"device"}},
-	{Bandwidth, ids(MemoryBandwidth2), []string{"device"}},
-	{ReadIO, ids(MemoryIO2), []string{"device,receive"}},
-	{WriteIO, ids(MemoryIO2), []string{"device,transmit"}},
-	{PCIeIn, ids(IO2), []string{"receive"}},
-	{PCIeOut, ids(IO2), []string{"transmit"}},
-	{GPUTemp, ids(Temperature, TemperatureMax, Temperature2), []string{"gpu", "gpu,mean", "gpu,avg", "gpu,max", "gpu,"}},
-	{MemoryTemp, ids(Temperature, TemperatureMax, Temperature2), []string{"mem", "memory", "memory,mean", "memory,avg", "memory,max", "memory,"}},
-	{SMClock, ids(FrequencyMHz, Frequency2), []string{"gpu,actual", "gpu,avg"}},
-	{MemoryClock, ids(FrequencyMHz, Frequency2), []string{"memory,actual", "memory,avg"}},
-	{MediaClock, ids(FrequencyMHz, Frequency2), []string{"media,actual", "media,avg"}},
+	{Compute, []string{"compute", "compute-all"}},
+	{Media, []string{"media", "media-all"}},
+	{Copy, []string{"copy", "copy-all"}},
+	{Render, []string{"render", "render-all"}},
+	{Used, []string{"device"}},
+	{Bandwidth, []string{"device"}},
+	{ReadIO, []string{"device,receive"}},
+	{WriteIO, []string{"device,transmit"}},
+	{PCIeIn, []string{"receive"}},
+	{PCIeOut, []string{"transmit"}},
+	{GPUTemp, []string{"gpu", "gpu,mean", "gpu,avg", "gpu,max", "gpu,"}},
+	{MemoryTemp, []string{"mem", "memory", "memory,mean", "memory,avg", "memory,max", "memory,"}},
+	{SMClock, []string{"gpu,actual", "gpu,avg"}},
+	{MemoryClock, []string{"memory,actual", "memory,avg"}},
+	{MediaClock, []string{"media,actual", "media,avg"}},
 }
 
 // compute computes the fields of one device.
 func compute(d *devicemap.Device) {
 	for _, r := range rules {
-		for _, field := range r.from {
+		for _, field := range fields[r.to].Needs {
 			if v, there := pick(d, field, r.texts...); there {
 				d.Set(r.to, v)
 				break
@@ -114,6 +116,10 @@ func limit(d *devicemap.Device) {
 	}
 }
 
+// errorRows are the families of errors of which a row is one category, or one type of the
+// category that they are of.
+var errorRows = map[devicetable.ID]string{CacheErrors: "cache", NonComputeErrors: "non_compute", Errors2: ""}
+
 // countErrors adds up the errors of a device: those of the hardware by type and by
 // category, the others by category.
 func countErrors(d *devicemap.Device) {
@@ -125,7 +131,7 @@ func countErrors(d *devicemap.Device) {
 			d.SetRow(Blocks, text, d.Rows(Blocks)[text].V+v)
 		}
 	}
-	for field, only := range map[devicetable.ID]string{CacheErrors: "cache", NonComputeErrors: "non_compute", Errors2: ""} {
+	for field, only := range errorRows {
 		for text, x := range d.Rows(field) {
 			kind, category, _ := strings.Cut(text, ",")
 			category = cmp.Or(only, plain(category))
@@ -155,32 +161,34 @@ func plain(name string) string {
 type whole struct {
 	fields []devicetable.ID
 	how    devicetable.Several
+	// counts: 2.x prints an error once there was one, so a tile without a row has had none.
+	counts bool
 }
 
 var wholes = []whole{
-	{ids(EngineRatio, General), devicetable.Mean},
-	{ids(Compute), devicetable.Mean},
-	{ids(Media), devicetable.Mean},
-	{ids(Copy), devicetable.Mean},
-	{ids(Render), devicetable.Mean},
-	{ids(EUActive), devicetable.Mean},
-	{ids(MemoryBandwidth, Bandwidth), devicetable.Mean},
-	{ids(MemoryUsed, Used), devicetable.Sum},
-	{ids(Size), devicetable.Sum},
-	{ids(MemoryRead, ReadIO), devicetable.Sum},
-	{ids(MemoryWrite, WriteIO), devicetable.Sum},
-	{ids(PCIeRead, PCIeIn), devicetable.Sum},
-	{ids(PCIeWrite, PCIeOut), devicetable.Sum},
-	{ids(FabricTX), devicetable.Sum},
-	{ids(PowerWatts, Power), devicetable.Sum},
-	{ids(EnergyJoules, Energy), devicetable.Sum},
-	{ids(Corrected), devicetable.Sum},
-	{ids(Uncorrected), devicetable.Sum},
-	{ids(ProgrammingErrors, Programming), devicetable.Sum},
-	{ids(DriverErrors, Driver), devicetable.Sum},
-	{ids(Resets, ResetCount), devicetable.Sum},
-	{ids(GPUTemp), devicetable.Greatest},
-	{ids(MemoryTemp), devicetable.Greatest},
+	{fields: ids(EngineRatio, General), how: devicetable.Mean},
+	{fields: ids(Compute), how: devicetable.Mean},
+	{fields: ids(Media), how: devicetable.Mean},
+	{fields: ids(Copy), how: devicetable.Mean},
+	{fields: ids(Render), how: devicetable.Mean},
+	{fields: ids(EUActive), how: devicetable.Mean},
+	{fields: ids(MemoryBandwidth, Bandwidth), how: devicetable.Mean},
+	{fields: ids(MemoryUsed, Used), how: devicetable.Sum},
+	{fields: ids(Size), how: devicetable.Sum},
+	{fields: ids(MemoryRead, ReadIO), how: devicetable.Sum},
+	{fields: ids(MemoryWrite, WriteIO), how: devicetable.Sum},
+	{fields: ids(PCIeRead, PCIeIn), how: devicetable.Sum},
+	{fields: ids(PCIeWrite, PCIeOut), how: devicetable.Sum},
+	{fields: ids(FabricTX), how: devicetable.Sum},
+	{fields: ids(PowerWatts, Power), how: devicetable.Sum},
+	{fields: ids(EnergyJoules, Energy), how: devicetable.Sum},
+	{fields: ids(Corrected), how: devicetable.Sum, counts: true},
+	{fields: ids(Uncorrected), how: devicetable.Sum, counts: true},
+	{fields: ids(ProgrammingErrors, Programming), how: devicetable.Sum, counts: true},
+	{fields: ids(DriverErrors, Driver), how: devicetable.Sum, counts: true},
+	{fields: ids(Resets, ResetCount), how: devicetable.Sum, counts: true},
+	{fields: ids(GPUTemp), how: devicetable.Greatest},
+	{fields: ids(MemoryTemp), how: devicetable.Greatest},
 }
 
 // first is the value of the first of the fields that a device has.
@@ -197,10 +205,12 @@ func (w *whole) fill(board *devicemap.Device, tiles []*devicemap.Device) {
 	if _, own := w.first(board); own {
 		return
 	}
-	total := 0.
+	total, some := 0., false
 	for i, tile := range tiles {
 		v, known := w.first(tile)
+		some = some || known
 		switch {
+		case !known && w.counts && seldom(tiles):
 		case !known:
 			return
 		case w.how == devicetable.Greatest && i > 0:
@@ -209,10 +219,18 @@ func (w *whole) fill(board *devicemap.Device, tiles []*devicemap.Device) {
 			total += v
 		}
 	}
+	if !some {
+		return
+	}
 	if w.how == devicetable.Mean {
 		total /= float64(len(tiles))
 	}
 	board.Set(w.fields[len(w.fields)-1], total)
+}
+
+// seldom reports whether the page is one of 2.x, which prints an error once there was one.
+func seldom(tiles []*devicemap.Device) bool {
+	return slices.ContainsFunc(tiles, func(tile *devicemap.Device) bool { return tile.Rows(Errors2) != nil })
 }
 
 // fillBlocks adds up the errors of tiles by category, where the board has none of its own.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -17,7 +18,59 @@ import (
 // and health.
 type state struct {
 	domain string // of power and energy, empty until it is chosen
+	// errors are the rows of errorRows that were on a page, see keepErrors.
+	errors map[devicetable.ID]map[string]float64
 }
+
+// keepErrors gives a board and its tiles the rows of errors that are missing on this page, as
+// they were: an error that was counted did happen, and a total without it would fall and rise
+// again. A reset, which all rows show, ends that; so does a page without any error.
+func keepErrors(devices []*devicemap.Device) {
+	printed, fell := false, false
+	for _, d := range devices {
+		kept := d.Derivation().(*state).errors
+		for field := range errorRows {
+			for text, x := range d.Rows(field) {
+				printed, fell = true, fell || x.V < kept[field][text]
+			}
+		}
+	}
+	if !printed {
+		return
+	}
+	for _, d := range devices {
+		d.Derivation().(*state).keep(d, fell)
+	}
+}
+
+func (s *state) keep(d *devicemap.Device, reset bool) {
+	if reset {
+		s.errors = nil
+	}
+	for field, kept := range s.errors {
+		for text, v := range kept {
+			if _, there := d.Rows(field)[text]; !there {
+				d.SetRow(field, text, v)
+			}
+		}
+	}
+	for field := range errorRows {
+		rows := d.Rows(field)
+		if len(rows) == 0 || len(rows) > maxKept {
+			continue
+		}
+		if s.errors == nil {
+			s.errors = map[devicetable.ID]map[string]float64{}
+		}
+		s.errors[field] = make(map[string]float64, len(rows))
+		for text, x := range rows {
+			s.errors[field][text] = x.V
+		}
+	}
+}
+
+// maxKept is of how many rows of one family a device's errors are kept.
+const maxKept = 256
 
 // domains are those of power that can stand for a device, the widest first; memory alone
 // cannot.

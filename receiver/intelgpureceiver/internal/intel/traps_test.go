@@ -5,6 +5,8 @@ package intel
 
 import (
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -199,6 +201,67 @@ func TestTiles(t *testing.T) {
 	assert.Equal(t, []string{"hw.power{} 250"}, half.Points(board), "a page that lacks a tile")
 	some := e.Scrape(append(whole[:2:2], whole[2])...)
 	assert.Equal(t, []string{"hw.gpu.utilization{hw.gpu.task=general} 0.3"}, some.Points(board), "a tile without memory")
+}
+
+// TestErrorsOfTiles: 2.x prints an error once there was one, so that a tile without a row has
+// had none, while 1.x prints all errors of every tile.
+func TestErrorsOfTiles(t *testing.T) {
+	two := func(tile, kind, category string, v any) string {
+		return row("hw_errors_total", `com_intel_subdevice_id="`+tile+`",error_type="`+kind+`",error_category="`+category+`"`, v)
+	}
+	one := func(tile, kind string, v any) string {
+		return row("xpum_cache_errors_total", `sub_dev="`+tile+`",type="`+kind+`"`, v)
+	}
+	none := []string{two("0", "uncorrected", "cache_errors", 0), two("1", "uncorrected", "cache_errors", 0)}
+	for name, tt := range map[string]struct {
+		page []string
+		want []string
+	}{
+		"none":                 {none, []string{"hw.errors{error.type=uncorrected} 0"}},
+		"of one tile":          {append(none[:2:2], two("0", "corrected", "cache_errors", 7)), []string{"hw.errors{error.type=corrected} 7", "hw.errors{error.type=uncorrected} 0"}},
+		"of both":              {append(none[:2:2], two("0", "corrected", "cache_errors", 7), two("1", "corrected", "memory_errors", 2)), []string{"hw.errors{error.type=corrected} 9", "hw.errors{error.type=uncorrected} 0"}},
+		"1.x":                  {[]string{one("0", "correctable", 3), one("1", "correctable", 4)}, []string{"hw.errors{error.type=corrected} 7"}},
+		"1.x, a tile has none": {[]string{one("0", "correctable", 3), one("1", "uncorrectable", 0)}, []string{}},
+	} {
+		e := newExporter(t)
+		e.Scrape(tt.page...)
+		assert.Equal(t, tt.want, e.Scrape(tt.page...).Only(board, "hw.errors"), name)
+	}
+	r := scrape(t, append(none, two("1", "uncorrected", "driver_errors", 2), two("0", "uncorrected", "reset", 1))...)
+	assert.Equal(t, []string{"gpu.device.errors{error.type=driver} 2"}, r.Only(board, "gpu.device.errors"))
+	assert.Equal(t, []string{"gpu.device.resets{} 1"}, r.Only(board, "gpu.device.resets"))
+}
+
+// TestErrorsThatAreMissing: a category that a page lacks did happen: totals do not fall and
+// rise again. A reset, which another row shows, ends that.
+func TestErrorsThatAreMissing(t *testing.T) {
+	errors := func(tile, kind, category string, v any) string {
+		return row("hw_errors_total", tile+`error_type="`+kind+`",error_category="`+category+`"`, v)
+	}
+	for name, tile := range map[string]string{"a GPU": "", "a tile": `com_intel_subdevice_id="0",`} {
+		e := newExporter(t)
+		other := errors(`com_intel_subdevice_id="1",`, "uncorrected", "memory_errors", 1)
+		if tile == "" {
+			other = errors("", "uncorrected", "driver_errors", 1)
+		}
+		memory, cache := errors(tile, "uncorrected", "memory_errors", 40), errors(tile, "uncorrected", "cache_errors", 2)
+		total := func(lines ...string) []string {
+			lines = append(lines, row("hw_temperature_celsius", tile+`hw_sensor_location="gpu"`, 30))
+			return slices.DeleteFunc(e.Scrape(lines...).Only(board, "hw.errors"), func(line string) bool { return strings.Contains(line, "error.type=corrected") })
+		}
+		is := func(n int) []string {
+			if tile != "" {
+				n++ // of the other one
+			}
+			return []string{"hw.errors{error.type=uncorrected} " + strconv.Itoa(n)}
+		}
+		assert.Equal(t, is(42), total(memory, cache, other), name)
+		assert.Equal(t, is(42), total(cache, other), name)
+		assert.Equal(t, is(42), total(other), name+" of which no error is left")
+		assert.Empty(t, total(), name+" of which the page has no errors at all")
+		assert.Equal(t, is(43), total(memory, errors(tile, "uncorrected", "cache_errors", 3), other), name)
+		assert.Equal(t, is(1), total(errors(tile, "uncorrected", "cache_errors", 1), other), name+" that was reset")
+	}
 }
 
 // TestHealth: states by hw_type; what is not known has no point.

@@ -22,6 +22,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.IntelGpuReceiverDevices.Add(context.Background(), 1)
 	tb.IntelGpuReceiverRowsRefused.Add(context.Background(), 1)
 	tb.IntelGpuReceiverScrapes.Add(context.Background(), 1)
+	tb.IntelGpuReceiverUnknownFields.Add(context.Background(), 1)
 	AssertEqualIntelGpuReceiverDevices(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -29,6 +30,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualIntelGpuReceiverScrapes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualIntelGpuReceiverUnknownFields(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

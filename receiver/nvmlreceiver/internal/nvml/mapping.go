@@ -69,6 +69,7 @@ func New(opts Options) *Mapping {
 	m.target = devicemap.NewTarget(m.vendor, devicemap.Options{
 		OTel: true, NodeName: opts.NodeName, ClusterName: opts.ClusterName, ScopeName: opts.ScopeName, ScopeVersion: opts.ScopeVersion,
 		FrozenAfter: opts.FrozenAfter, FrozenFor: opts.FrozenFor,
+		OwnPage: true,
 	})
 	return m
 }

@@ -30,6 +30,7 @@ type Second struct {
 	At            int64 // since the start of the fleet
 	Shown, Frozen bool  // by the exporter: a page; one on which everything stands still
 	Absent        bool  // the board is not on it
+	Renamed       bool  // no field of the page is known, so that nothing is
 
 	Recovery int // the driver's action; -1: the page does not have it
 	XIDs     []XID
@@ -94,6 +95,7 @@ type Board struct {
 
 	since     int64 // of the exporter's silence; 0: it is not silent
 	stands    bool  // and why
+	renamed   bool
 	gapAt     int64 // the end of the last gap
 	seen      bool  // the board was on a page
 	absent    int64 // since when the board is not on the page, plus 1; 0: it is
@@ -118,7 +120,9 @@ type Board struct {
 
 // Step is the next second of the board.
 func (b *Board) Step(s *Second) {
-	if !s.Shown || s.Frozen {
+	b.renamed = s.Shown && s.Renamed
+	b.seen = b.seen || b.renamed && !s.Absent
+	if !s.Shown || s.Frozen || s.Renamed {
 		if b.since == 0 {
 			b.since, b.stands = s.At+1, s.Frozen
 		}
@@ -320,7 +324,10 @@ func (b *Board) Verdict(at int64) Verdict {
 		v.State = "unknown"
 	}
 	limit := int64(silent)
-	if b.stands {
+	switch {
+	case b.renamed:
+		limit = 0
+	case b.stands:
 		limit = stands
 	}
 	if b.since != 0 && at+1-b.since >= limit {

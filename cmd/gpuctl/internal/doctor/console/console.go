@@ -112,11 +112,17 @@ func data(status *consoleapi.StatusAnswer) probe.Result {
 	return r
 }
 
-// exportersOf are the exporters that the collector itself finds down or frozen.
+// exportersOf are the exporters that the collector itself finds down or frozen, or with fields
+// that are not known.
 func exportersOf(status *consoleapi.StatusAnswer) []probe.Result {
 	t := status.Telemetry
-	if positive(t.ExportersDown) || positive(t.ExportersFrozen) {
+	if positive(t.ExportersDown) || positive(t.ExportersFrozen) || positive(t.ExportersUnrecognized) {
 		seen := fmt.Sprintf("%s up, %s down, %s frozen", number(t.ExportersUp), number(t.ExportersDown), number(t.ExportersFrozen))
+		remedy := "down: gpuctl doctor exporter on its node; frozen: it answers with the same values again and again, restart dcgm-exporter (and nv-hostengine) there"
+		if positive(t.ExportersUnrecognized) {
+			seen += fmt.Sprintf(", %d with fields that are not known", *t.ExportersUnrecognized)
+			remedy += "; unrecognized: its fields have names that are not known, gpuctl doctor exporter on its node lists them"
+		}
 		for i, e := range t.DownExporters {
 			if i == probe.MaxListed {
 				break
@@ -126,8 +132,7 @@ func exportersOf(status *consoleapi.StatusAnswer) []probe.Result {
 				seen += " on " + *e.Node
 			}
 		}
-		return []probe.Result{probe.New("exporters", probe.Fail, seen,
-			"down: gpuctl doctor exporter on its node; frozen: it answers with the same values again and again, restart dcgm-exporter (and nv-hostengine) there")}
+		return []probe.Result{probe.New("exporters", probe.Fail, seen, remedy)}
 	}
 	if t.ExportersUp == nil {
 		return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/config"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/probe"
 	"github.com/otelcol-gpu/otelcol-gpu/cmd/gpuctl/internal/doctor/web"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicemap"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/scrape/fetch"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/vendorpage"
@@ -165,8 +166,33 @@ func lines(host string, page *vendorpage.Lines) []probe.Result {
 	warn(page.Unparsable, fmt.Sprintf("lines of the page that are no samples: %d; of the first: %s", page.Unparsable, page.Cause), page.LineRemedy)
 	warn(page.Repeated, fmt.Sprintf("samples of a series that the page has already: %d; the first of each counts", page.Repeated), page.RepeatedRemedy)
 	warn(page.TooLong, fmt.Sprintf("samples over a limit, left out: %d; of the first: %s", page.TooLong, page.LongCause), page.LongRemedy)
+	warn(page.Doubtful, fmt.Sprintf("samples in a unit about which the page contradicts itself, left out: %d; %s", page.Doubtful, page.Doubt), page.DoubtRemedy)
+	if page.Unrecognized {
+		seen := "the exporter's fields are not known: none of its page has the utilization, memory or power of a device"
+		if len(page.Unknown) > 0 {
+			seen += "; unknown: " + listed(page.Unknown)
+		}
+		results = append(results, probe.New(host, probe.Fail, seen, page.UnknownRemedy))
+	} else {
+		warn(len(page.Unknown), "fields of the page that are not known and may have quantities that it lacks: "+listed(page.Unknown), page.UnknownRemedy)
+	}
 	warn(page.Beyond, fmt.Sprintf("samples beyond a limit of the receiver, left out: %d; the page has %s", page.Beyond, page.OverLimit), page.OverRemedy)
 	return results
+}
+
+// maxUnknown is how many unknown fields are named.
+const maxUnknown = 16
+
+// listed are the first of the fields, with what they may be.
+func listed(fields []devicemap.Unknown) string {
+	var all []string
+	for _, u := range fields[:min(maxUnknown, len(fields))] {
+		all = append(all, safetext.Strip(u.String(), 200))
+	}
+	if more := len(fields) - len(all); more > 0 {
+		all = append(all, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(all, "; ")
 }
 
 // againAfter is after how long an exporter that limits how often it is asked answers again.

@@ -35,6 +35,7 @@ func receiverRules() (all []rule) {
 		all = append(all,
 			rule{metric: scrapesOf(receiver), label: "outcome", fine: []string{"ok"}, means: "scrapes that gave nothing", remedy: "the log names cause and remedy (exporter gives no GPU metrics); gpuctl doctor exporter"},
 			rule{metric: refusedBy(receiver), label: "reason", only: []string{"limit"}, means: "rows beyond a limit of one target", remedy: "is it really one exporter's page? The log names a label that is too long (max_labels, max_label_bytes); the receiver's README has the other limits"},
+			rule{metric: "otelcol_" + receiver + "_receiver_unknown_fields", gauge: true, means: "fields of exporters' pages that are not known, where a quantity is missing", remedy: "the exporter may be newer than this collector: the log has the names, and gpuctl doctor exporter the likely quantities"},
 			rule{metric: refusedBy(receiver), label: "reason", only: []string{"unparsable"}, means: "lines of a page that are no samples", remedy: lines},
 		)
 		if receiver != "dcgm" {
@@ -65,6 +66,7 @@ var ownRules = []rule{
 	{metric: "otelcol_gpu_summary_points_future", means: "points dated more than 30 s ahead", remedy: "a node's clock is wrong: synchronise it (chrony, ntpd)"},
 	{metric: "otelcol_gpu_summary_clock_steps", means: "steps of this machine's clock", remedy: "let chrony or ntpd slew the clock instead of setting it"},
 	{metric: "otelcol_gpu_summary_evaluations_failed", means: "evaluations that were not accepted", remedy: "the log names who refused them: mostly memory_limiter, raise MEMORY_LIMIT_MIB"},
+	{metric: "otelcol_inference_families_renamed", means: "families of engines' pages that are not known and may have a metric that the page lacks", remedy: "the engine may be newer than this collector: the log names the families with the metrics that they may have; install a newer otelcol-gpu"},
 	{metric: "otelcol_gpu_events_refused", means: "events that were not raised, too many are", remedy: "raise gpu_events::max_subjects, or look at why so much is wrong at once"},
 	{metric: "otelcol_gpu_events_subjects_refused", means: "devices, nodes or services that are not watched", remedy: "raise gpu_events::max_subjects"},
 	{metric: "otelcol_gpu_events_input_duplicate", means: "counts of XIDs that two exporters have in turn", remedy: "the log names a device: scrape each device through one exporter"},

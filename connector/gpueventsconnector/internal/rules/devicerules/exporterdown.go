@@ -19,11 +19,11 @@ import (
 // ExporterDown is gpu.exporter.down.
 var ExporterDown = rule.Rule{
 	Event: names.EventExporterDown, Set: rule.Device,
-	Reads: []rule.Input{{Metric: &names.ExporterUp}, {Metric: &names.ExporterFrozen}},
+	Reads: []rule.Input{{Metric: &names.ExporterUp}, {Metric: &names.ExporterFrozen}, {Metric: &names.ExporterUnrecognized}},
 	Keys:  []rule.Key{rule.Duration("for", time.Minute, 0, rule.MaxFor)},
 	Doc: rule.Doc{
-		Raised:  "`gpu.exporter.up` is 0, or `gpu.exporter.frozen` 1, `for` 1m",
-		Cleared: "it is up, and `gpu.exporter.frozen` is 0 where it was 1", Severity: "WARN",
+		Raised:  "`gpu.exporter.up` is 0, or `gpu.exporter.frozen` or `gpu.exporter.unrecognized` is 1, `for` 1m",
+		Cleared: "it is up, and `gpu.exporter.frozen` and `gpu.exporter.unrecognized` are 0 where they were 1", Severity: "WARN",
 		Key: "cluster/node/port; without a node cluster//address:port",
 	},
 }
@@ -34,7 +34,7 @@ func ExporterDownSpec(s rule.Settings) condition.Spec {
 }
 
 // JudgeExporter judges one scrape: whether there was a point about it, whether it failed
-// or its values stand still, and whether they may stand still without a point that
+// or its values stand still or its fields are not known, and whether they may stand still without a point that
 // states it.
 func JudgeExporter(scraped, down, maybeFrozen bool) condition.Verdict {
 	if !scraped || !down && maybeFrozen {
@@ -53,6 +53,8 @@ func DescribeExporter(x subject.Exporter, reason string, ev *event.Event) {
 		return
 	case reason == names.ExporterReasonDown:
 		ev.Body = x.String() + " does not answer: nothing is known about its GPUs."
+	case reason == names.ExporterReasonUnrecognized:
+		ev.Body = x.String() + " answers with fields that are not known: none of its page has the utilization, memory or power of a GPU. Its version may be newer than that of otelcol-gpu."
 	default:
 		ev.Body = x.String() + " answers with values that stand still: what it reads its GPUs with hangs (of dcgm-exporter: the host engine)."
 	}

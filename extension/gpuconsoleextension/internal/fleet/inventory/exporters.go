@@ -49,6 +49,8 @@ type Exporter struct {
 	Known  bool // up or down is known, and current
 	up     bool
 	frozen bool
+	// unrecognized: its fields are not known.
+	unrecognized bool
 	// released: it reads nothing for now, so that the driver can be changed.
 	released bool
 	// onKubernetes: it names a node of Kubernetes.
@@ -66,6 +68,8 @@ func (e *Exporter) State() consoleapi.ExporterState {
 		return consoleapi.ExporterDown
 	case e.frozen:
 		return consoleapi.ExporterFrozen
+	case e.unrecognized:
+		return consoleapi.ExporterUnrecognized
 	default:
 		return consoleapi.ExporterUp
 	}
@@ -87,7 +91,7 @@ func (e *Exporter) Shown(j *age.Judge) consoleapi.Exporter {
 
 // Worse is the higher the worse a state is.
 func Worse(s consoleapi.ExporterState) int {
-	return slices.Index([]consoleapi.ExporterState{consoleapi.ExporterUnknown, consoleapi.ExporterUp, consoleapi.ExporterFrozen, consoleapi.ExporterDown}, s)
+	return slices.Index([]consoleapi.ExporterState{consoleapi.ExporterUnknown, consoleapi.ExporterUp, consoleapi.ExporterFrozen, consoleapi.ExporterUnrecognized, consoleapi.ExporterDown}, s)
 }
 
 // exporters are those that were seen, the worst first. What moved before the horizon is
@@ -115,6 +119,8 @@ func exporters(a *answers, j *age.Judge, horizon time.Time) []*Exporter {
 			e.up, e.Known = sample.Value != 0, j.Fresh(e.Seen)
 		case queries.Frozen:
 			e.frozen = sample.Value != 0
+		case queries.Unrecognized:
+			e.unrecognized = sample.Value != 0
 		case queries.Released:
 			e.released = sample.Value != 0
 		}

@@ -78,6 +78,8 @@ func (n *Node) State(j *age.Judge) consoleapi.NodeState {
 		return consoleapi.NodeExporterDown
 	case n.Exporter == consoleapi.ExporterFrozen:
 		return consoleapi.NodeExporterFrozen
+	case n.Exporter == consoleapi.ExporterUnrecognized:
+		return consoleapi.NodeExporterUnrecognized
 	default:
 		return consoleapi.NodeOK
 	}

@@ -4,6 +4,7 @@
 package inventory // import "github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/age"
@@ -25,6 +26,16 @@ func settle(inv *Inventory, j *age.Judge) {
 	for _, d := range inv.Devices {
 		d.inherit()
 		d.State = state(inv, d, j)
+	}
+	for _, d := range inv.Devices {
+		if !d.Whole() {
+			continue
+		}
+		for _, part := range d.Parts {
+			if part.State == consoleapi.DeviceUnknown {
+				part.State = d.State
+			}
+		}
 	}
 	for _, d := range inv.Devices {
 		inv.Node(d.Node).Devices = append(inv.Node(d.Node).Devices, d)
@@ -59,8 +70,18 @@ func forgetParts(inv *Inventory, j *age.Judge) {
 	}
 }
 
-// Split reports whether a device is in MIG mode.
+// Whole reports whether a device with parts is given away as one, as Intel's boards with tiles
+// are: the kubelet reports the device, and nothing names an owner of a part.
+func (d *Device) Whole() bool {
+	return len(d.Parts) > 0 && !d.Allocated.IsZero() &&
+		!slices.ContainsFunc(d.Parts, func(part *Device) bool { return !part.Allocated.IsZero() || len(part.Owners) > 0 })
+}
+
+// Split reports whether the parts of a device are given away, as in MIG mode.
 func (d *Device) Split() bool {
+	if d.Whole() {
+		return false
+	}
 	for _, part := range d.Parts {
 		if !strings.Contains(part.ID.Name, "::") {
 			return true

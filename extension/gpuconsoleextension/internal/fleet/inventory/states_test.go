@@ -47,6 +47,44 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// A board that the kubelet gives away as a whole counts as one, whatever its tiles: they have
+// no owners of their own. Where they have, the board is split.
+func TestTilesOfAWholeBoard(t *testing.T) {
+	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	idle := true
+	owner := []consoleapi.Holder{{Namespace: "ml", Pod: "chat-0"}}
+	for name, test := range map[string]struct {
+		board, tile Device
+		want, tiles consoleapi.DeviceState
+		counts      consoleapi.NodeCounts
+	}{
+		"held":          {Device{Allocated: noon, Owners: owner}, Device{}, consoleapi.DeviceHeld, consoleapi.DeviceHeld, consoleapi.NodeCounts{Devices: 1, Held: 1}},
+		"held and idle": {Device{Allocated: noon, Owners: owner, Idle: &idle}, Device{}, consoleapi.DeviceIdle, consoleapi.DeviceIdle, consoleapi.NodeCounts{Devices: 1, Held: 1, Idle: 1}},
+		"free":          {Device{Allocated: noon, Free: true}, Device{}, consoleapi.DeviceFree, consoleapi.DeviceFree, consoleapi.NodeCounts{Devices: 1, Free: 1}},
+		"not reported":  {Device{}, Device{}, consoleapi.DeviceSplit, consoleapi.DeviceUnknown, consoleapi.NodeCounts{Devices: 1, Unknown: 1}},
+		"held by tiles": {Device{}, Device{Allocated: noon, Owners: owner}, consoleapi.DeviceSplit, consoleapi.DeviceHeld, consoleapi.NodeCounts{Devices: 1, Held: 1}},
+		"both reported": {Device{Allocated: noon, Owners: owner}, Device{Allocated: noon, Free: true}, consoleapi.DeviceSplit, consoleapi.DeviceFree, consoleapi.NodeCounts{Devices: 1, Free: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &Node{ID: Place{"c1", "n"}, Exporter: consoleapi.ExporterUp}
+			inv := &Inventory{Devices: map[Place]*Device{}, Nodes: map[Place]*Node{n.ID: n}}
+			add := func(d Device, id, parent string) *Device {
+				d.ID, d.Node, d.Parent, d.Seen = Place{"c1", id}, n.ID, parent, noon
+				inv.Devices[d.ID] = &d
+				return &d
+			}
+			board := add(test.board, "PCI-n@0000:4d:00.0", "")
+			tiles := []*Device{add(test.tile, "PCI-n@0000:4d:00.0/0", board.ID.Name), add(test.tile, "PCI-n@0000:4d:00.0/1", board.ID.Name)}
+			settle(inv, age.NewJudge(noon, 90*time.Second, nil))
+			assert.Equal(t, test.want, board.State)
+			for _, tile := range tiles {
+				assert.Equal(t, test.tiles, tile.State)
+			}
+			assert.Equal(t, test.counts, n.Counts())
+		})
+	}
+}
+
 // Instances that are silent while their device, or another of them, reports are those of
 // an earlier split. Where all are silent none is forgotten.
 func TestPartsOfAnEarlierSplit(t *testing.T) {

@@ -400,6 +400,8 @@ export interface components {
             open_hours: string[];
             /** @description Hours in which more than 1 % of the time is unknown. */
             unknown_hours: string[];
+            /** @description Days of which a part was asked for, and of which only the sum is kept: the first counts whole, the last not at all, and from and to are of what counts. */
+            part_days: string[];
             /** @description null: the metrics of the store cannot be read. */
             budgets: components["schemas"]["CostBudget"][] | null;
             /**
@@ -659,8 +661,8 @@ export interface components {
         };
         /**
          * @description What kind of reason it is, in the order in which reasons of one severity are listed. `stale`: the summary itself is old.
-         *     `no_data`: every settled pod is missing. `node_lost`, `exporter_down`, `exporter_frozen`: the state of a node and of its
-         *     exporter. `device_lost`: a device is silent although its exporter is up. `values_missing`: it reports no memory usage or no
+         *     `no_data`: every settled pod is missing. `node_lost`, `exporter_down`, `exporter_frozen`, `exporter_unrecognized`: the state of
+         *     a node and of its exporter. `device_lost`: a device is silent although its exporter is up. `values_missing`: it reports no memory usage or no
          *     power, and did within `config.remembered`: the page has holes. `xid`, `ecc_uncorrected`: a notice, see
          *     `Reason.notice`. `row_remap_failure`; `retired_pages`: they wait for a reboot. `throttle`: clocks are held down by heat or
          *     by the power brake. `temperature` of the chip, `memory_temperature`, `memory_pressure`. `health`: what gpu.health reports against a board and no
@@ -671,7 +673,7 @@ export interface components {
          *     yet. `unknown`: the summary has just started.
          * @enum {string}
          */
-        Attention: "stale" | "no_data" | "node_lost" | "exporter_down" | "exporter_frozen" | "device_lost" | "values_missing" | "xid" | "ecc_uncorrected" | "row_remap_failure" | "retired_pages" | "throttle" | "temperature" | "memory_temperature" | "memory_pressure" | "health" | "condition" | "delivery" | "partial" | "missing_pods" | "degraded_pods" | "pending_pods" | "idle_devices" | "not_running" | "warming" | "unknown";
+        Attention: "stale" | "no_data" | "node_lost" | "exporter_down" | "exporter_frozen" | "exporter_unrecognized" | "device_lost" | "values_missing" | "xid" | "ecc_uncorrected" | "row_remap_failure" | "retired_pages" | "throttle" | "temperature" | "memory_temperature" | "memory_pressure" | "health" | "condition" | "delivery" | "partial" | "missing_pods" | "degraded_pods" | "pending_pods" | "idle_devices" | "not_running" | "warming" | "unknown";
         /**
          * @description `error` and `warn` need attention: `gpuctl … --check` exits with 1. `info` is worth knowing and not urgent.
          * @enum {string}
@@ -896,10 +898,10 @@ export interface components {
             stale: boolean;
         };
         /**
-         * @description gpu.exporter.up and gpu.exporter.frozen of the node's exporter. `unknown`: nothing reports it, the last report is too old, or which of several exporters is the node's is not known and they differ.
+         * @description gpu.exporter.up, gpu.exporter.frozen and gpu.exporter.unrecognized of the node's exporter. `unknown`: nothing reports it, the last report is too old, or which of several exporters is the node's is not known and they differ.
          * @enum {string}
          */
-        ExporterState: "up" | "down" | "frozen" | "unknown";
+        ExporterState: "up" | "down" | "frozen" | "unrecognized" | "unknown";
         Device: {
             /** @description hw.id */
             id: string;
@@ -924,7 +926,7 @@ export interface components {
              */
             state: "lost" | "split" | "idle" | "held" | "free" | "unknown";
             holders: components["schemas"]["Holder"][];
-            /** @description Utilization below `config.idle_threshold` for `config.idle_for`, held or not. */
+            /** @description Utilization below `config.idle_threshold` for `config.idle_for`, held or not; of one that is held, since its owner holds it. */
             idle: boolean | null;
             values: components["schemas"]["Values"];
             not_measured: components["schemas"]["NotMeasured"];
@@ -1031,7 +1033,7 @@ export interface components {
              * @description The first that applies. `lost`: neither telemetry nor allocation for longer than `freshness.stale_after`; `unknown` where the store took nothing meanwhile. `degraded`: it reports, and has a reason of severity error or warn.
              * @enum {string}
              */
-            state: "lost" | "exporter_down" | "exporter_frozen" | "degraded" | "ok" | "unknown";
+            state: "lost" | "exporter_down" | "exporter_frozen" | "exporter_unrecognized" | "degraded" | "ok" | "unknown";
             /** @description Why it needs attention, worst first: its own, its exporter's and those of its devices. */
             reasons: components["schemas"]["Reason"][];
             exporter: components["schemas"]["ExporterState"];
@@ -1243,12 +1245,14 @@ export interface components {
             };
             /** @description Everything null while the store cannot be reached. */
             telemetry: {
-                /** @description null, as the two below, also while the store has not taken what would show it. */
+                /** @description null, as the three below, also while the store has not taken what would show it. */
                 exporters_up: number | null;
                 /** @description gpu.exporter.up is 0, or was seen within `config.remembered` and is not any more. */
                 exporters_down: number | null;
                 exporters_frozen: components["schemas"]["Count"];
-                /** @description Those that are down or frozen, the worst first. */
+                /** @description They answer, and no field of their pages is known to be the utilization, memory or power of a device. */
+                exporters_unrecognized: number | null;
+                /** @description Those that are down, frozen or unrecognized, the worst first. */
                 down_exporters: components["schemas"]["Exporter"][];
                 devices: components["schemas"]["Count"];
                 services: components["schemas"]["Count"];

@@ -107,7 +107,7 @@ function Pending({ pending }: { pending: NodesData["pending"] }) {
   );
 }
 
-const exporterWords = { up: "up", down: "down", frozen: "frozen", unknown: "silent" } as const;
+const exporterWords = { up: "up", down: "down", frozen: "frozen", unrecognized: "fields not known", unknown: "silent" } as const;
 
 /** Exporters scraped by an address: which node is behind it, nobody says. */
 function Strays({ known }: { known: Known<NodesData> & { data: NodesData } }) {

@@ -94,9 +94,9 @@ function Rows({ known, cluster, status }: { known: Known<PodsData> & { data: Pod
                 <Tag tone={state.tone === "good" && pressing(wrong) ? "calm" : state.tone} title={pod.state === "warming" ? `${state.title}; metrics should appear within ${warmup(status.config)}` : state.title}>
                   {state.word}
                 </Tag>
-                {(pod.exporter === "down" || pod.exporter === "frozen") && (
+                {(pod.exporter === "down" || pod.exporter === "frozen" || pod.exporter === "unrecognized") && (
                   <Tag tone="bad" title="The exporter of its node">
-                    exporter {pod.exporter}
+                    {pod.exporter === "unrecognized" ? "exporter's fields not known" : `exporter ${pod.exporter}`}
                   </Tag>
                 )}
                 <ReasonTags reasons={wrong} />

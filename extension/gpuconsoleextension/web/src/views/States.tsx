@@ -119,7 +119,7 @@ function Warming({ status }: { status: Status }) {
 function ScraperDown({ status }: { status: Status }) {
   const t = status.telemetry;
   const age = status.freshness.data_age;
-  const down = (t.exporters_down ?? 0) + (t.exporters_frozen ?? 0);
+  const down = unwellExporters(t);
   // One that was not found on Kubernetes.
   const byAddress = t.kubernetes ? undefined : t.down_exporters[0];
   return (
@@ -240,13 +240,15 @@ export function SomeDown({ status }: { status: Status }) {
   );
 }
 
-/** Those that are down or frozen, by their node where it is known, else by their address. */
+const unwellExporters = (t: Status["telemetry"]): number => (t.exporters_down ?? 0) + (t.exporters_frozen ?? 0) + (t.exporters_unrecognized ?? 0);
+
+/** Those that are down or frozen, or have unknown fields, by their node where it is known, else by their address. */
 function Exporters({ status }: { status: Status }) {
   const t = status.telemetry;
-  const more = (t.exporters_down ?? 0) + (t.exporters_frozen ?? 0) - t.down_exporters.length;
+  const more = unwellExporters(t) - t.down_exporters.length;
   if (!t.down_exporters.length) return null;
   return (
-    <ul class="names" aria-label="Exporters that are down or frozen">
+    <ul class="names" aria-label="Exporters that are not well">
       {t.down_exporters.map((e) => (
         <li key={`${e.cluster ?? ""}\n${e.node ?? ""}\n${e.address}`}>
           {e.node === null ? (
@@ -260,6 +262,7 @@ function Exporters({ status }: { status: Status }) {
           )}
           {e.node !== null && !t.kubernetes && <span class="quiet"> ({safe(e.address)})</span>}
           {e.state === "frozen" && <span class="quiet"> frozen</span>}
+          {e.state === "unrecognized" && <span class="quiet"> fields not known</span>}
         </li>
       ))}
       {more > 0 && <li class="quiet">and {count(more)} more</li>}
