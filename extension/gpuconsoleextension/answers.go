@@ -112,6 +112,9 @@ func (a *api) services(ctx context.Context, p *parameters) (any, error) {
 			return err
 		}
 		page := pageOf(after, limit, all.Len(), all.Key)
+		if page.next != nil {
+			a.reader.Keep(match, all)
+		}
 		some := all.Some(ctx, page.from, page.to)
 		if inference {
 			if err := some.AddInference(ctx); err != nil {

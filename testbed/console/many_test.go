@@ -76,6 +76,58 @@ func TestAsManyServicesAsThereCanBe(t *testing.T) {
 	}
 }
 
+// A page of nodes whose telemetry names no node of Kubernetes selects devices by their ids, and is
+// read in parts that the store answers.
+func TestManyDevicesOnAPage(t *testing.T) {
+	const nodes, boards = 100, 8
+	s := newStore(t, func(c *gpustoreextension.Config) {
+		c.API.NetAddr.Endpoint = ""
+		c.Query.MaxSamples = 21 * 3 * nodes * boards // three series of each device
+	})
+	var batch []store.Series
+	for node := range nodes {
+		for board := range boards {
+			batch = append(batch, seriesOfDevice(fmt.Sprint("host-", node), fmt.Sprintf("GPU-%08d-0000-0000-0000-%012d", node, board))...)
+		}
+	}
+	a, err := s.Append(t.Context(), batch)
+	require.NoError(t, err)
+	require.Empty(t, a.Refused)
+	status, body := get(t, console(t, s)+"/api/v1/nodes?limit=100")
+	require.Equal(t, http.StatusOK, status, "%.300s", body)
+	var got consoleapi.NodesAnswer
+	require.NoError(t, json.Unmarshal(body, &got))
+	require.Len(t, got.Nodes, nodes)
+	for _, n := range got.Nodes {
+		require.Len(t, n.Devices, boards)
+		for _, d := range n.Devices {
+			assert.Equal(t, 300.0, *d.Values.Power)
+			assert.Equal(t, 0.5, *d.Values.Tensor)
+		}
+	}
+}
+
+// seriesOfDevice is a minute of a device on a host.
+func seriesOfDevice(host, id string) (all []store.Series) {
+	now := time.Now()
+	put := func(metric string, v float64, more ...string) {
+		s := store.Series{Labels: labels.FromStrings(append(more, labels.MetricName, metric, queries.Host, host, queries.Device, id, queries.Model, "H100")...)}
+		for _, ago := range []time.Duration{time.Minute / 2, 0} {
+			s.Samples = append(s.Samples, store.Sample{Time: now.Add(-ago).UnixMilli(), Value: v})
+		}
+		all = append(all, s)
+	}
+	put(queries.Utilization, 0.5, queries.Task, "general")
+	for metric, v := range map[string]float64{
+		queries.MemoryUsage: 1 << 30, queries.MemoryLimit: 1 << 36, queries.SMActive: 0.5, queries.DRAMActive: 0.5, queries.Power: 300, queries.XIDLast: 0,
+	} {
+		put(metric, v)
+	}
+	put(queries.PipeActive, 0.5, queries.Pipe, "tensor")
+	put(queries.PipeActive, 0, queries.Pipe, "fp16")
+	return all
+}
+
 // cpuTime is what this process has used.
 func cpuTime(t *testing.T) time.Duration {
 	var used syscall.Rusage

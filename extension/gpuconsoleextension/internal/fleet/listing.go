@@ -18,9 +18,10 @@ type listing struct {
 	mu       sync.Mutex
 	match    string
 	services *Services
+	end      *time.Timer // forgets them
 }
 
-// keep replaces what is kept.
+// keep replaces the services that are kept.
 func (l *listing) keep(match string, s *Services) {
 	again := *s
 	r := *s.reading
@@ -28,8 +29,11 @@ func (l *listing) keep(match string, s *Services) {
 	again.reading = &r
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.end != nil {
+		l.end.Stop() // which has those of before in memory
+	}
 	l.match, l.services = match, &again
-	time.AfterFunc(listingFor, func() {
+	l.end = time.AfterFunc(listingFor, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.services == &again {

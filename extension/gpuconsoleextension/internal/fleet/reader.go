@@ -99,11 +99,14 @@ func (r *Reader) Services(ctx context.Context, match string, follows bool) (*Ser
 			return kept, nil
 		}
 	}
-	found, err := answer(ctx, r, func(reading *reading) (*Services, error) { return readServices(ctx, reading, match) })
-	if err == nil && r.options.ShareFor > 0 {
-		r.listing.keep(match, found)
+	return answer(ctx, r, func(reading *reading) (*Services, error) { return readServices(ctx, reading, match) })
+}
+
+// Keep keeps services that match a text for the pages that follow, unless requests share nothing.
+func (r *Reader) Keep(match string, s *Services) {
+	if r.options.ShareFor > 0 {
+		r.listing.keep(match, s)
 	}
-	return found, err
 }
 
 // Service reads one service and the names of its missing pods; nil is unknown.

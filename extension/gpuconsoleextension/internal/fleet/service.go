@@ -97,7 +97,7 @@ func (r *reading) readAverages(ctx context.Context, list []*service) error {
 	r.More(ctx)
 	known := make(map[Key]*service, len(list))
 	var answers []*model.Vector
-	for _, part := range inParts(list) {
+	for _, part := range inParts(list, selectorOf) {
 		answers = append(answers, askAll(r.Questions, queries.ServiceAverages(selectorOf(part)), part[0].at)...)
 	}
 	if err := r.Wait(); err != nil {

@@ -112,7 +112,7 @@ func (s *Services) Page(ctx context.Context, trend bool, over *Window) ([]consol
 
 // AddInference adds what their inference servers report, before Page.
 func (s *Services) AddInference(ctx context.Context) error {
-	for _, part := range inParts(s.list) {
+	for _, part := range inParts(s.list, selectorOf) {
 		s.reading.More(ctx)
 		engines := inference.Ask(s.reading.Questions, selectorOf(part))
 		if err := s.reading.Wait(); err != nil {
@@ -129,19 +129,19 @@ func (s *Services) AddInference(ctx context.Context) error {
 	return nil
 }
 
-// mostInPart is how many services are selected at once. A selector of them may select as many
-// times as many namespaces.
+// mostInPart is how many services or devices are selected at once. A selector of services may
+// select as many times as many namespaces.
 const mostInPart = 100
 
-// inParts divides services into parts that one selector can select.
-func inParts(list []*service) [][]*service {
+// inParts divides a list into parts that one selector can select.
+func inParts[T any](list []T, selectorOf func([]T) queries.Selector) [][]T {
 	switch n := len(list); {
 	case n == 0:
 		return nil
 	case n > mostInPart, n > 1 && selectorOf(list) == queries.All:
-		return append(inParts(list[:n/2]), inParts(list[n/2:])...)
+		return append(inParts(list[:n/2], selectorOf), inParts(list[n/2:], selectorOf)...)
 	}
-	return [][]*service{list}
+	return [][]T{list}
 }
 
 // selectorOf selects services, and maybe others: names are matched one label at a time. It
@@ -174,7 +174,7 @@ func trends(ctx context.Context, q *ask.Questions, gap time.Duration, list []*se
 	}
 	q.More(ctx)
 	var answers []*model.Matrix
-	for _, part := range inParts(list) {
+	for _, part := range inParts(list, selectorOf) {
 		answers = append(answers, q.Matrix(queries.Trend(selectorOf(part), queries.Smooth{Step: g.Step, Gap: gap}), g))
 	}
 	if err := q.Wait(); err != nil {
