@@ -132,7 +132,7 @@ func TestIdleCountsFromTheOwnersStart(t *testing.T) {
 		}
 		w.write(queries.Allocation, allocation("n", id, tt.now), tt.changed, 0, constant(share))
 	}
-	// One whose owner was not known for a moment, as when its agent started again.
+	// The owner of the last one was not known for a moment, as when its agent started again.
 	id := uuid + "9"
 	w.gpu(gpu{tags: device("n", id, 9, a), values: idle, from: 30 * time.Minute, until: 6 * time.Minute})
 	w.gpu(gpu{tags: device("n", id, 9, nil), values: idle, from: 345 * time.Second, until: 5 * time.Minute})
@@ -305,15 +305,18 @@ func TestXIDs(t *testing.T) {
 		"rises just now":                  {ago(20), ago(2), func(i int) float64 { return float64(1 + i/2) }, []consoleapi.XIDErrors{{Code: "94", Count: 2}}},
 		"reset":                           {ago(60), ago(50), func(i int) float64 { return []float64{1, 2, 1}[i/17] }, []consoleapi.XIDErrors{{Code: "94", Count: 3}}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.now = w.now.Add(50 * time.Second) // on no grid
-			d := device("n", uuid+"0", 0, nil)
-			w.write(queries.Utilization, d.with(tags{queries.Task: "general"}), test.device, 0, constant(0.5))
-			w.write(queries.XIDErrors, d.with(tags{queries.XIDCode: "94"}), test.xid, 0, test.value)
-			got := ok[consoleapi.NodesAnswer](serveAPI(t, w.store, w.now, nil), "nodes", nil)
-			assert.ElementsMatch(t, test.want, got.Nodes[0].Devices[0].XIDErrors)
-		})
+		for _, reading := range []string{"utilization", "power"} { // a board in MIG mode has no utilization
+			t.Run(name+", "+reading, func(t *testing.T) {
+				w := newWorld(t)
+				w.now = w.now.Add(50 * time.Second) // on no grid
+				d := device("n", uuid+"0", 0, nil)
+				metric, more := figure(reading)
+				w.write(metric, d.with(more), test.device, 0, constant(0.5))
+				w.write(queries.XIDErrors, d.with(tags{queries.XIDCode: "94"}), test.xid, 0, test.value)
+				got := ok[consoleapi.NodesAnswer](serveAPI(t, w.store, w.now, nil), "nodes", nil)
+				assert.ElementsMatch(t, test.want, got.Nodes[0].Devices[0].XIDErrors)
+			})
+		}
 	}
 }
 
@@ -371,6 +374,43 @@ func TestPods(t *testing.T) {
 	assert.Equal(t, consoleapi.NotFound, reasonOf(t, elsewhere).Reason)
 	w.service(svc{cluster: "c1", namespace: "ml", name: "empty", pods: pods{notRunning: 1}})
 	assert.Zero(t, ok[consoleapi.PodsAnswer](c, "pods", values("cluster", "c1", "namespace", "ml", "service", "empty")).Total, "known, and none of its pods is")
+}
+
+// A GPU that the kernel has suspended is there: nothing is read of it so that it stays so. One
+// that is awake without readings is lost.
+func TestASuspendedDeviceIsNotLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		suspended float64
+		state     consoleapi.DeviceState
+	}{
+		"suspended": {1, consoleapi.DeviceUnknown},
+		"awake":     {0, consoleapi.DeviceLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(queries.ExporterUp, tags{queries.Cluster: "c1", queries.Node: "desk", queries.Address: "nvml"}, 20*time.Minute, 0, constant(1))
+			d := device("desk", uuid+"0", 0, nil)
+			w.gpu(gpu{tags: d, values: busy(0), until: 10 * time.Minute})
+			w.write(queries.MemoryLimit, d, 595*time.Second, 0, constant(80*gib))
+			w.write(queries.Suspended, d, 595*time.Second, 0, constant(c.suspended))
+			got := ok[consoleapi.NodesAnswer](serveAPI(t, w.store, w.now, nil), "nodes", nil)
+			require.Len(t, got.Nodes, 1)
+			require.Len(t, got.Nodes[0].Devices, 1)
+			assert.Equal(t, c.state, got.Nodes[0].Devices[0].State)
+		})
+	}
+}
+
+// A pod is as current as what its devices report, also where that is no utilization: an
+// instance of A100 has none without DCGM.
+func TestAPodOfADeviceWithoutUtilization(t *testing.T) {
+	w := newWorld(t)
+	w.exporter("n", 1, 0)
+	w.gpu(gpu{tags: device("n", uuid+"0", 0, held("ml", "notes", "notes-0")), values: map[string]float64{"used": 10 * gib, "total": 40 * gib}})
+	got := ok[consoleapi.PodsAnswer](serveAPI(t, w.store, w.now, nil), "pods", values("cluster", "c1", "namespace", "ml", "service", "notes"))
+	require.Len(t, got.Pods, 1)
+	require.NotNil(t, got.Pods[0].DataTime)
+	assert.False(t, got.Pods[0].Stale)
 }
 
 // The kubelet lists MIG instances by ids that telemetry does not have. Those without an owner are

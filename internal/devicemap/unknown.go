@@ -19,6 +19,8 @@ type Unknown struct {
 	// Quantity is a quantity that the page lacks and that the field may have, and Like the
 	// known name that is like the field's; both are empty where no name is.
 	Quantity, Like string
+	// Core: the quantity is the utilization, memory or power of a device.
+	Core bool
 }
 
 // String is the field with what it may be.
@@ -27,6 +29,17 @@ func (u Unknown) String() string {
 		return u.Field
 	}
 	return u.Field + " (" + u.Quantity + "? It is like " + u.Like + ")"
+}
+
+// weight orders fields by what is known of them.
+func (u *Unknown) weight() int {
+	switch {
+	case u.Core:
+		return 2
+	case u.Like != "":
+		return 1
+	}
+	return 0
 }
 
 // fieldNames are the names on the pages of a target: an exporter that renames its fields
@@ -91,9 +104,10 @@ func (n *fieldNames) judge(t *devicetable.Table, devices bool) {
 	n.unrecognized = devices && !core && (len(n.unknown) > 0 || !n.recognized)
 	n.found = nil
 	for _, f := range n.unknown {
-		u := Unknown{Field: f.name}
-		if u.Quantity, u.Like = t.MaybeOf(f.name, missing); u.Quantity != "" || n.unrecognized {
-			n.found = append(n.found, u)
+		q, like := t.MaybeOf(f.name, missing)
+		if like != "" || n.unrecognized {
+			n.found = append(n.found, Unknown{f.name, q.Name, like, q.Core})
 		}
 	}
+	slices.SortStableFunc(n.found, func(a, b Unknown) int { return b.weight() - a.weight() })
 }

@@ -51,7 +51,7 @@ func TestUnknownFields(t *testing.T) {
 		"one is renamed":                       {[]string{"acme_load acme_power_watts"}, []string{"acme_power_watts:acme_power 0"}},
 		"one is missing, and others are other": {[]string{"acme_load acme_fan"}, []string{"0"}},
 		"one is there without a value":         {[]string{"acme_load acme_power= acme_power_watts"}, []string{"0"}},
-		"all are renamed":                      {[]string{"acme_load_ratio acme_power_watts acme_fan"}, []string{"acme_fan: acme_load_ratio:acme_load acme_power_watts:acme_power 1"}},
+		"all are renamed":                      {[]string{"acme_load_ratio acme_power_watts acme_fan"}, []string{"acme_load_ratio:acme_load acme_power_watts:acme_power acme_fan: 1"}},
 		"none is like a known one":             {[]string{"acme_fan"}, []string{"acme_fan: 1"}},
 		"none is of a device":                  {[]string{"-acme_fan -acme_load_ratio"}, []string{""}},
 		"an unknown one of no device":          {[]string{"acme_load -acme_power_watts"}, []string{"0"}},

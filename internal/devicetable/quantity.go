@@ -99,9 +99,9 @@ func (t *Table) Missing(onPage func(ID) bool) (missing []Quantity) {
 }
 
 // MaybeOf returns the quantity, of some, that a family which is not in the table may be of,
-// with the known name that is most like its own; "" where none is likely. Of names that are
+// with the known name that is most like its own; no name where none is likely. Of names that are
 // equally like it, one with the same first word counts.
-func (t *Table) MaybeOf(family string, some []Quantity) (quantity, like string) {
+func (t *Table) MaybeOf(family string, some []Quantity) (quantity Quantity, like string) {
 	most := 0.
 	for _, q := range some {
 		for _, id := range q.Fields {
@@ -109,7 +109,7 @@ func (t *Table) MaybeOf(family string, some []Quantity) (quantity, like string) 
 			for _, name := range append([]string{f.Name}, f.Aliases...) {
 				l := likename.Likeness(family, name)
 				if l >= likename.Likely && (l > most || l == most && sameBeginning(family, name) && !sameBeginning(family, like)) {
-					quantity, like, most = q.Name, name, l
+					quantity, like, most = q, name, l
 				}
 			}
 		}

@@ -102,19 +102,6 @@ func DeviceUtilization(s Selector) string { return general(s) }
 // DeviceUtilizationTime asks of when that is.
 func DeviceUtilizationTime(s Selector) string { return "timestamp(" + general(s) + ")" }
 
-// DevicesSeen asks when devices were last seen, by what they always report.
-func DevicesSeen(s Selector) string {
-	return "max" + identity + "(timestamp(" + of(MemoryUsage, s) + ") or timestamp(" + of(Power, s) + "))"
-}
-
-// DevicesRemembered asks when devices were last seen within a time. Those with
-// ended series are in the answer too.
-func DevicesRemembered(s Selector, within time.Duration) string {
-	sub := subquery(within)
-	last := func(series string) string { return "max_over_time(timestamp(" + series + ")" + sub + ")" }
-	return "max" + identity + "(" + last(general(s)) + " or " + last(of(MemoryUsage, s)) + " or " + last(of(Power, s)) + ")"
-}
-
 // UtilizationPeak asks for the highest utilization of devices within a time, by their owners.
 func UtilizationPeak(s Selector, within time.Duration) string {
 	return "max" + identity + "(max_over_time(" + general(s) + "[" + duration(within) + "]))"
@@ -123,11 +110,6 @@ func UtilizationPeak(s Selector, within time.Duration) string {
 // OwnersBefore asks which owners devices had a time ago.
 func OwnersBefore(s Selector, ago time.Duration) string {
 	return "count" + identity + "(" + general(s) + " offset " + duration(ago) + ")"
-}
-
-// SeenBefore asks which devices were seen a time ago.
-func SeenBefore(s Selector, ago time.Duration) string {
-	return "count" + deviceIdentity + "(" + general(s) + " offset " + duration(ago) + ")"
 }
 
 // Allocations asks who holds which share of which device; AllocationTimes of when
@@ -201,23 +183,13 @@ func XIDFirst(s Selector, within time.Duration) string {
 	return "min" + xidIdentity + "(min_over_time(" + of(XIDErrors, s) + "[" + duration(within) + "]))"
 }
 
-// XIDBegan asks when counters of XIDs began within a time, DevicesBegan when
-// devices did. The answer is the last sample within the minute of the first one:
-// BeganExactly asks within that minute.
+// XIDBegan asks when counters of XIDs began within a time. The answer is the last sample
+// within the minute of the first one: XIDBeganExactly asks within that minute.
 func XIDBegan(s Selector, within time.Duration) string {
-	return began(of(XIDErrors, s), xidIdentity, within, time.Minute)
+	return "min" + xidIdentity + "(" + first(of(XIDErrors, s), within, time.Minute) + ")"
 }
-func DevicesBegan(s Selector, within time.Duration) string {
-	return began(general(s), deviceIdentity, within, time.Minute)
-}
-
-// XIDBeganExactly and DevicesBeganExactly ask for the first sample of the minute
-// before the query.
 func XIDBeganExactly(s Selector) string {
-	return began(of(XIDErrors, s), xidIdentity, time.Minute, time.Second)
-}
-func DevicesBeganExactly(s Selector) string {
-	return began(general(s), deviceIdentity, time.Minute, time.Second)
+	return "min" + xidIdentity + "(" + first(of(XIDErrors, s), time.Minute, time.Second) + ")"
 }
 
 // XIDBefore asks which counters of XIDs there were a time ago.
@@ -225,10 +197,10 @@ func XIDBefore(s Selector, ago time.Duration) string {
 	return "count" + xidIdentity + "(" + of(XIDErrors, s) + " offset " + duration(ago) + ")"
 }
 
-// began asks for the time of the first sample that a grid finds, and of what began
-// after its last line.
-func began(series, identity string, within, step time.Duration) string {
-	return "min" + identity + "(min_over_time(timestamp(" + series + ")[" + duration(within) + ":" + duration(step) + "]) or timestamp(" + series + "))"
+// first asks for the time of the first sample that a grid finds, and of what began after its
+// last line.
+func first(series string, within, step time.Duration) string {
+	return "min_over_time(timestamp(" + series + ")[" + duration(within) + ":" + duration(step) + "]) or timestamp(" + series + ")"
 }
 
 // rise asks for the rise of counters within a time, of all their samples: increase()

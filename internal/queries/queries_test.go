@@ -6,6 +6,8 @@ package queries
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,6 +50,31 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 	}
 }
 
+// Every receiver of GPUs is asked for what it counts of itself, under the names that it writes.
+func TestEveryReceiverIsAsked(t *testing.T) {
+	files, err := filepath.Glob("../../receiver/*/metadata.yaml")
+	require.NoError(t, err)
+	written := map[string]bool{}
+	var scraping []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, name := range regexp.MustCompile(`(?m)^    (\w+_receiver_\w+):$`).FindAllStringSubmatch(string(text), -1) {
+			written["otelcol_"+name[1]] = true
+			if receiver, ok := strings.CutSuffix(name[1], "_receiver_scrapes"); ok {
+				scraping = append(scraping, receiver)
+			}
+		}
+	}
+	assert.ElementsMatch(t, scraping, Receivers)
+	for _, metric := range []string{OwnScrapes, OwnRowsRefused, OwnDevices} {
+		EachReceiver(metric, All, func(series string) string {
+			assert.True(t, written[strings.TrimSuffix(series, "{}")], series)
+			return series
+		})
+	}
+}
+
 func everyQuery(s Selector) map[string]string {
 	how, coarse := Smooth{Step: 15 * time.Second, Gap: 45 * time.Second}, Smooth{Step: 2 * time.Minute, Gap: 45 * time.Second}
 	all := map[string]string{
@@ -55,8 +82,8 @@ func everyQuery(s Selector) map[string]string {
 		"TokensNewlyRead": TokensNewlyRead(s), "Briefly": Whole{Where: s, Over: InferenceWindow, Briefly: time.Minute}.OutputTokens(),
 		"ServicesEvaluated": ServicesEvaluated(s), "NewestEvaluations": NewestEvaluations(s), "LastEvaluation": LastEvaluation(s, time.Hour),
 		"PodStates": PodStates(s), "Thresholds": Thresholds(), "MissingPods": MissingPods(s), "ExportersMoved": ExportersMoved(s, time.Hour),
-		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesSeen": DevicesSeen(s),
-		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "SeenBefore": SeenBefore(s, time.Minute), "OwnersBefore": OwnersBefore(s, time.Minute),
+		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesSeen": DevicesSeen(s), "There": There("", s), "There within": There("1h", s), "Reports": Reports(s), "ReportedBefore": ReportedBefore(s, time.Hour),
+		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "OwnersBefore": OwnersBefore(s, time.Minute),
 		"Allocations": Allocations(s), "AllocationTimes": AllocationTimes(s), "Exporters": Exporters(s), "ExporterTimes": ExporterTimes(s),
 		"NodeTimes": NodeTimes(s), "ExportersRemembered": ExportersRemembered(s, time.Hour), "DeviceValues": DeviceValues(s),
 		"RecentDeviceValues": RecentDeviceValues(s, time.Minute), "OfDevices": OfDevices(Power, s, time.Minute), "Capacity": Capacity(s, time.Hour), "Gone": Gone(Power, s, time.Minute, time.Hour),

@@ -26,8 +26,8 @@ import (
 // manyServices is how many services gpu_summary has at most by default (max_services).
 const manyServices = 20_000
 
-// Store and console are as they are by default. Every endpoint answers, and the log of the test
-// says how long each takes.
+// Store and console are as they are by default. Every endpoint answers, and the log of the test has
+// the time that each takes.
 func TestAsManyServicesAsThereCanBe(t *testing.T) {
 	const namespaces = 100
 	s := newStore(t, func(c *gpustoreextension.Config) { c.API.NetAddr.Endpoint = "" })

@@ -23,6 +23,15 @@ type field struct {
 // NVML's processes.
 func (f *field) byProcess() bool { return f.id == 203 || f.id == 252 }
 
+// ofItsOwn is whether only boards with memory and supply of their own have the field.
+func (f *field) ofItsOwn() bool {
+	switch f.id {
+	case 90, 92, 93, 101, 114, 160, 161, 162, 163, 164, 250, 251, 252, 253, 254:
+		return true
+	}
+	return f.id >= 1001 && f.id < 1100
+}
+
 func always(f func(*reading) float64) func(*reading) (float64, bool) {
 	return func(r *reading) (float64, bool) { return f(r), true }
 }

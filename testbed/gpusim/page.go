@@ -154,7 +154,7 @@ func (w *writer) row(name, labels, text string) {
 // text is a sample's value as the exporter prints it: %d or %f.
 func (w *writer) text(f shown, r *reading) (string, bool) {
 	x := w.node.exp
-	if r.deviceOnly && !f.byProcess() {
+	if r.deviceOnly && !f.byProcess() || r.board.model.Integrated && f.ofItsOwn() {
 		return "", false
 	}
 	for _, s := range r.blank {

@@ -131,15 +131,21 @@ func TestValuesFitTogether(t *testing.T) {
 				p := page(t, fl, "n", time.Duration(sec)*time.Second)
 				util := p.One(t, "DCGM_FI_DEV_GPU_UTIL") / 100
 				low, high = min(low, util), max(high, util)
+				require.LessOrEqual(t, p.One(t, "DCGM_FI_DEV_POWER_USAGE"), m.TDPWatts)
+				require.Greater(t, p.One(t, "DCGM_FI_DEV_POWER_USAGE"), .95*m.IdleWatts)
+				require.LessOrEqual(t, p.One(t, "DCGM_FI_DEV_SM_CLOCK"), float64(m.SMClock))
+				if m.Integrated {
+					for _, field := range []string{"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_MGMT_LIMIT", "DCGM_FI_PROF_SM_ACTIVE"} {
+						require.Empty(t, p.Find(field), field)
+					}
+					continue
+				}
 				require.InDelta(t, util, p.One(t, "DCGM_FI_PROF_GR_ENGINE_ACTIVE"), 1e-9)
 				sm := p.One(t, "DCGM_FI_PROF_SM_ACTIVE")
 				require.LessOrEqual(t, sm, util)
 				for _, pipe := range []string{"TENSOR", "FP64", "FP32", "FP16"} {
 					require.LessOrEqual(t, p.One(t, "DCGM_FI_PROF_PIPE_"+pipe+"_ACTIVE"), sm)
 				}
-				require.LessOrEqual(t, p.One(t, "DCGM_FI_DEV_POWER_USAGE"), m.TDPWatts)
-				require.Greater(t, p.One(t, "DCGM_FI_DEV_POWER_USAGE"), .95*m.IdleWatts)
-				require.LessOrEqual(t, p.One(t, "DCGM_FI_DEV_SM_CLOCK"), float64(m.SMClock))
 				used, free, reserved := p.One(t, "DCGM_FI_DEV_FB_USED"), p.One(t, "DCGM_FI_DEV_FB_FREE"), p.One(t, "DCGM_FI_DEV_FB_RESERVED")
 				require.EqualValues(t, m.MemoryMiB, used+free+reserved)
 				require.Greater(t, used, .1*float64(m.MemoryMiB), "a pod holds memory even when it does nothing")

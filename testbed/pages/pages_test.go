@@ -118,7 +118,7 @@ var (
 		"A100-SXM4-40GB": {{"3g.20gb", "2g.10gb", "1g.5gb", "1g.5gb"}, {"7g.40gb"}},
 		"H100":           {{"3g.40gb", "3g.40gb"}, {"3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb"}},
 	}
-	models = []string{"T4", "L40S", "A100-SXM4-40GB", "A100-SXM4-80GB", "H100", "H100", "B200"}
+	models = []string{"T4", "L40S", "A100-SXM4-40GB", "A100-SXM4-80GB", "H100", "H100", "B200", "GB10"}
 )
 
 // randomNode is a node of any version and board, with pods and faults.

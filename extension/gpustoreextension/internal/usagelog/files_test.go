@@ -152,7 +152,7 @@ func full(t *testing.T, directory string, files ...string) (free func()) {
 	}
 }
 
-// A query has the days that it overlaps: whoever asks decides whether a part of one counts.
+// A query has the days that it overlaps: the report decides whether a part of one counts.
 func TestAPartOfADay(t *testing.T) {
 	l := open(t, t.TempDir(), func(o *Options) { o.Hours = 3 * 24 * time.Hour })
 	for day := range 3 {

@@ -86,7 +86,11 @@ func (b *Builder) sharedBy(held []entry, listed []kubeletID, a *kubelet.Answer, 
 	here := b.Read.Pods(a).Pods
 	for _, name := range slices.SortedFunc(maps.Keys(v.Shared.Pods), comparePods) {
 		pod := v.Shared.Pods[name]
-		if _, listed := here[complete.Pod(name)]; !listed || pod.Ended || pod.Group != "" || pod.Scheduler.Parts || v.Shared.Reader.Reserves(name.Namespace) {
+		if _, listed := here[complete.Pod(name)]; !listed || pod.Ended || pod.Group != "" || v.Shared.Reader.Reserves(name.Namespace) {
+			continue
+		}
+		if pod.Scheduler.Parts {
+			n.start(pod, boards[pod.Scheduler.Name])
 			continue
 		}
 		n.place(name, pod, boards[pod.Scheduler.Name], tl)
@@ -234,6 +238,21 @@ func partsFor(o owner.Owner, s *sharing.Scheduler, pod sharing.Pod, boards shari
 		all = append(all, part{o, s, s.Resource, id, share, g.Cores})
 	}
 	return all, nil
+}
+
+// start notes the boards that init containers of a pod may use: they are not free.
+func (n *sharedNode) start(pod sharing.Pod, boards sharing.Boards) {
+	if !pod.Starting {
+		return
+	}
+	for _, g := range pod.Grants {
+		id, _, err := boards.Find(g)
+		if id == "" {
+			n.unknown[pod.Scheduler] = n.unknown[pod.Scheduler] || err != nil
+			continue
+		}
+		n.divided[id] = true
+	}
 }
 
 // place adds what a pod has of boards for which the kubelet lists nothing.

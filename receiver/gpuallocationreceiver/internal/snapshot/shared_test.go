@@ -110,6 +110,17 @@ func TestHAMi(t *testing.T) {
 	assert.Len(t, emitted(s), 4)
 	assert.Empty(t, tl.Unusable)
 
+	// An init container, which the kubelet does not list, may use what it was granted until it ends.
+	starts := written("starts", "hami.io/vgpu-devices-allocated", gpuB+",NVIDIA,1024,0:;;")
+	starts.Spec.InitContainers = []corev1.Container{{Name: "fetch"}}
+	n.Pods[len(n.Pods)-1] = pod{Namespace: "ml", Name: "starts"}
+	s, tl = built(t, n, sharedOf("hami", append(quarters[1:], starts)...), s)
+	assert.Zero(t, s.States.Free)
+	assert.Empty(t, tl.Unusable)
+	starts.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}
+	s, _ = built(t, n, sharedOf("hami", append(quarters[1:], starts)...), s)
+	assert.Equal(t, "-/-/- "+gpuB+" 0 nvidia.com/gpu hami true", emitted(s)[0])
+
 	// An annotation takes nothing from what the kubelet resolves.
 	whole := node{Devices: map[string][]string{gpuName: {gpuA}}, Pods: []pod{holds("ml", "whole", gpuName, gpuA)}}
 	s, _ = built(t, whole, sharedOf("hami", vgpu("whole", gpuA, 1)), nil)

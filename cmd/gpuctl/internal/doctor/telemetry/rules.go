@@ -17,6 +17,7 @@ type rule struct {
 	// gauge: the value of now counts, and above is the bound.
 	gauge bool
 	above float64
+	warns bool // it is no failure: another check knows whether it is
 	means string
 	// remedy names what to look at; each has a runbook or a README with more.
 	remedy string
@@ -35,7 +36,7 @@ func receiverRules() (all []rule) {
 		all = append(all,
 			rule{metric: scrapesOf(receiver), label: "outcome", fine: []string{"ok"}, means: "scrapes that gave nothing", remedy: "the log names cause and remedy (exporter gives no GPU metrics); gpuctl doctor exporter"},
 			rule{metric: refusedBy(receiver), label: "reason", only: []string{"limit"}, means: "rows beyond a limit of one target", remedy: "is it really one exporter's page? The log names a label that is too long (max_labels, max_label_bytes); the receiver's README has the other limits"},
-			rule{metric: "otelcol_" + receiver + "_receiver_unknown_fields", gauge: true, means: "fields of exporters' pages that are not known, where a quantity is missing", remedy: "the exporter may be newer than this collector: the log has the names, and gpuctl doctor exporter the likely quantities"},
+			rule{metric: "otelcol_" + receiver + "_receiver_unknown_fields", gauge: true, warns: true, means: "fields of exporters' pages that are not known, where a quantity is missing", remedy: "the exporter may be newer than this collector: the log has the names, and gpuctl doctor exporter the likely quantities"},
 			rule{metric: refusedBy(receiver), label: "reason", only: []string{"unparsable"}, means: "lines of a page that are no samples", remedy: lines},
 		)
 		if receiver != "dcgm" {

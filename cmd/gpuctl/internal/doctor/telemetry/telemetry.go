@@ -118,6 +118,7 @@ func (r *rule) judge(own, later Metrics, watch time.Duration) []probe.Result {
 	}
 	result := probe.New(r.metric, probe.Warn, r.means+": "+strings.Join(seen, ", "), r.remedy)
 	switch {
+	case r.gauge && r.warns:
 	case r.gauge:
 		result.Status = probe.Fail
 	case later == nil:

@@ -49,7 +49,10 @@ func TestJudgeOwnMetrics(t *testing.T) {
 			`otelcol_exporter_queue_capacity{data_type="logs",exporter="otlp_grpc/events"} 10` + "\n" + `otelcol_exporter_queue_size{data_type="logs",exporter="otlp_grpc/events"} 9` + "\n", "-",
 			[]string{"fail the queue of otlp_grpc/events is 90 % full"},
 		},
-		"no samples": {`otelcol_dcgm_receiver_rows_refused{exporter="http://a:9400/metrics",reason="unparsable",receiver="dcgm"} 35` + "\n", "-", []string{"warn lines of a page that are no samples: 35 (exporter=http://a:9400/metrics,reason=unparsable,receiver=dcgm) since the start"}},
+		"unknown fields":        {"otelcol_gaudi_receiver_unknown_fields 2\n", "-", []string{"warn fields of exporters' pages that are not known, where a quantity is missing: 2"}},
+		"none":                  {"otelcol_dcgm_receiver_unknown_fields 0\n", "-", []string{"ok nothing refused, dropped or failed in 1m0s"}},
+		"families of an engine": {`otelcol_inference_families_renamed{engine="vllm"} 3` + "\n", "-", []string{"warn families of engines' pages that are not known and may have a metric that the page lacks: 3 (engine=vllm) since the start"}},
+		"no samples":            {`otelcol_dcgm_receiver_rows_refused{exporter="http://a:9400/metrics",reason="unparsable",receiver="dcgm"} 35` + "\n", "-", []string{"warn lines of a page that are no samples: 35 (exporter=http://a:9400/metrics,reason=unparsable,receiver=dcgm) since the start"}},
 		"another vendor's": {
 			`otelcol_gaudi_receiver_scrapes{outcome="rate_limited"} 3` + "\n" + `otelcol_gaudi_receiver_scrapes{outcome="ok"} 9` + "\n" + `otelcol_amd_gpu_receiver_rows_refused{reason="no_device"} 8` + "\n", "-",
 			[]string{"warn rows that do not identify their device: 8 (reason=no_device) since the start", "warn scrapes that gave nothing: 3 (outcome=rate_limited) since the start"},
