@@ -125,6 +125,10 @@ func (t *Target) readRow(s *Series, field *devicetable.Field, v float64, now pco
 	t.fields.note(s, t.page.number)
 	if reason, ok := t.vendor.check(v, field); !ok {
 		refused[reason]++
+		if d := s.labels.device; d != nil && d.of == &t.devices && d.named != t.page.number {
+			d.named = t.page.number
+			t.page.named = append(t.page.named, d)
+		}
 		return
 	}
 	t.page.time = now
@@ -215,7 +219,7 @@ func (t *Target) readLoose(s *Series, v float64) {
 func (p *pageState) start(page *Page) {
 	p.number++
 	p.time = 0
-	p.order = p.order[:0]
+	p.order, p.named = p.order[:0], p.named[:0]
 	p.loose = p.loose[:0]
 	p.refused, p.over, p.counted, p.doubt = page.Refused, page.Over, 0, ""
 }

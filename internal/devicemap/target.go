@@ -22,6 +22,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // Options are the receiver's settings that change what is emitted.
@@ -63,6 +65,7 @@ type pageState struct {
 	number  uint64
 	time    pcommon.Timestamp // 0 where no row has a value
 	order   []*Device         // devices on this page, in order of appearance
+	named   []*Device         // known ones of which a row has no value
 	loose   []rawPoint        // rows without a device, of unknown families
 	shares  []share           // rows that may be shares, see shares.go
 	unclear []Row             // rows of ambiguous families
@@ -154,10 +157,34 @@ func (t *Target) writeDevices(md pmetric.Metrics, node, exporterPod string) {
 		d.putResource(rm.Resource().Attributes(), t.vendor, &t.opts, node, exporterPod)
 		w = Writer{target: t, device: d, time: d.lastSeen, metrics: t.scope(rm).Metrics()}
 		w.writeDevice()
+		if d.blank && t.opts.OTel {
+			w.Value(&names.GPUDeviceBlank, 0)
+		}
+		d.blank = false
 	}
+	t.writeBlank(md, node, exporterPod)
 	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
 		return rm.ScopeMetrics().At(0).Metrics().Len() == 0
 	})
+}
+
+// writeBlank appends a resource for each known device that is on the page without any value. Where
+// that is all of them the exporter has none.
+func (t *Target) writeBlank(md pmetric.Metrics, node, exporterPod string) {
+	if len(t.page.order) == 0 || !t.opts.OTel {
+		return
+	}
+	slices.SortFunc(t.page.named, func(a, b *Device) int { return strings.Compare(a.id, b.id) })
+	for _, d := range t.page.named {
+		if d.seen == t.page.number {
+			continue
+		}
+		rm := md.ResourceMetrics().AppendEmpty()
+		d.putResource(rm.Resource().Attributes(), t.vendor, &t.opts, node, exporterPod)
+		w := Writer{target: t, device: d, time: t.page.time, metrics: t.scope(rm).Metrics()}
+		w.Value(&names.GPUDeviceBlank, 1)
+		d.blank = true
+	}
 }
 
 // forget drops what has not been on a page for long. Now and then is enough, and
