@@ -17,8 +17,8 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
 
 .PHONY: run
-run: build ## run the demo: a simulated fleet and the collector (VENDOR=amd, gaudi or intel; DCGM_EXPORTER=URL for a real exporter)
-	@$(BIN)/demo $(if $(DCGM_EXPORTER),--exporter '$(DCGM_EXPORTER)') $(if $(VENDOR),--vendor '$(VENDOR)') $(DEMO_FLAGS)
+run: build ## run the demo: a simulated fleet and the collector (DCGM_VERSION=4.9 of its exporters; VENDOR=amd, gaudi or intel; DCGM_EXPORTER=URL for a real exporter)
+	@$(BIN)/demo $(if $(DCGM_EXPORTER),--exporter '$(DCGM_EXPORTER)') $(if $(DCGM_VERSION),--dcgm-version '$(DCGM_VERSION)') $(if $(VENDOR),--vendor '$(VENDOR)') $(DEMO_FLAGS)
 
 # Three tiers, see CONTRIBUTING.md; what a tier needs is looked for when it is run.
 .PHONY: check

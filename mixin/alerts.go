@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
@@ -200,25 +201,12 @@ func codes(of ...xid.Severity) string {
 	return strings.Join(list, "|")
 }
 
-// rises is a recorded counter that rose within ten minutes. One that is new on a
-// device that was there before has risen from 0.
-func rises(record string, labels []string, s queries.Selector) string {
-	series := queries.Of(record, s)
-	key := append([]string{queries.Cluster, queries.Device}, labels...)
-	return "increase(" + series + "[10m]) > 0 or ((" + series + " > 0 unless" + on(key...) + series + " offset 10m)" +
-		" and" + on(queries.Cluster, queries.Device) + queries.Of(queries.MemoryUsage) + " offset 10m)"
-}
-
-// grew is a counter of the Collector's own that rose within a time. One that is
-// new has risen from 0: it appears with the first that it counts.
-func grew(series, within string, labels ...string) string {
-	labels = append(slices.Clone(process), labels...)
-	return sum("increase("+series+"["+within+"])", labels...) + " > 0 or " +
-		sum(series+" unless "+series+" offset "+within, labels...) + " > 0"
-}
-
 func collectorAlerts() []alert {
 	reserved := queries.Is("reason", "reserved")
+	ofReceiver := append(process[:len(process):len(process)], queries.OwnReceiver)
+	scrapes := func(s queries.Selector) string {
+		return queries.EachReceiver(queries.OwnScrapes, s, func(series string) string { return "rate(" + series + "[10m])" })
+	}
 	return []alert{
 		{
 			name: "GPUGatewayGone", severity: critical, wait: "2m",
@@ -250,16 +238,16 @@ func collectorAlerts() []alert {
 		},
 		{
 			name: "GPUScrapesFailing", severity: warning, wait: "10m",
-			expr: "(" + sum("rate("+queries.Of(queries.OwnScrapes, not("outcome", "ok"))+"[10m])", append(slices.Clone(process), "outcome")...) +
-				" /" + on(process...) + "group_left " + sum("rate("+queries.OwnScrapes+"[10m])", process...) + ") > 0.1",
+			expr: most(sum(scrapes(not("outcome", "ok")), append(ofReceiver, "outcome")...)+
+				" /"+on(ofReceiver...)+"group_left () "+sum(scrapes(queries.All), ofReceiver...), append(slices.Clone(process), "outcome")...) + " > 0.1",
 			summary: "{{ $labels.outcome }}: more than a tenth of the scrapes of " + theProcess + " fail.",
 			meaning: "Exporters respond intermittently, so the series have gaps.",
-			check:   []string{"`otelcol_dcgm_receiver_scrapes` by outcome: connect, tls, timeout, http_status, redirect, cut_off, too_large, parse, empty, not_dcgm, no_value, no_device.", "How long scrapes take: `gpu_exporter_scrape_duration_seconds`."},
+			check:   []string{"`otelcol_RECEIVER_receiver_scrapes` by outcome, where RECEIVER is one of " + strings.Join(queries.Receivers, ", ") + ". The outcomes of exporters are connect, tls, timeout, http_status, redirect, cut_off, too_large, parse, empty, no_value, no_device, and that the page is not of this exporter; those of the driver are in [its table](../troubleshooting.md#nvidias-driver-nvml).", "How long scrapes take: `gpu_exporter_scrape_duration_seconds`."},
 			do:      []string{"timeout: a longer timeout or fewer fields. cut_off: the exporter's proxy or memory. parse: the response is not an exporter's page, the log quotes its beginning. no_value: the host engine behind the exporter, `dmesg` for XIDs. The collector's log has cause and remedy of each."},
 		},
 		{
 			name: "GPUTelemetryRefused", severity: warning, wait: "5m",
-			expr:    grew(queries.OwnReceiverRefused, "10m", "receiver"),
+			expr:    grew(queries.OwnReceiverRefused, 10*time.Minute, "receiver"),
 			summary: theProcess + " refuses telemetry from {{ $labels.receiver }}.",
 			meaning: "The memory limit is reached, or the next component does not keep up. Senders try again for five minutes; then it is lost.",
 			check:   []string{"Memory: `otelcol_process_memory_rss` against the limit.", "Which exporter's queue is full: dashboard GPU telemetry collector."},
@@ -268,7 +256,7 @@ func collectorAlerts() []alert {
 		{
 			// Not memory_limiter/apps: it refuses applications first, so that GPUs are not.
 			name: "GPUCollectorRefusing", severity: critical, wait: "1m",
-			expr:    grew(queries.Of(queries.OwnMemoryRefused, queries.Selector(`processor!="memory_limiter/apps"`)), "5m", "processor"),
+			expr:    grew(queries.Of(queries.OwnMemoryRefused, queries.Selector(`processor!="memory_limiter/apps"`)), 5*time.Minute, "processor"),
 			summary: theProcess + " is short of memory and refuses telemetry ({{ $labels.processor }}).",
 			meaning: "Pods and devices that are shown as missing or without data may be healthy: this collector does not accept their telemetry. There is no event for it, because this process would have to raise it; other events and webhooks continue.",
 			check: []string{
@@ -294,7 +282,7 @@ func collectorAlerts() []alert {
 		},
 		{
 			name: "GPUTelemetryDropped", severity: critical,
-			expr:    grew(queries.OwnEnqueueFailed, "10m", "exporter") + " or " + grew(queries.OwnSendFailed, "10m", "exporter"),
+			expr:    grew(queries.OwnEnqueueFailed, 10*time.Minute, "exporter") + " or " + grew(queries.OwnSendFailed, 10*time.Minute, "exporter"),
 			summary: "{{ $labels.exporter }} at " + theProcess + " has lost {{ $value | humanize }} points in ten minutes.",
 			meaning: "A queue was full, or retries were exhausted: what was dropped does not come back.",
 			check:   []string{"The exporter's log lines.", "GPUQueueFull for the same exporter."},
@@ -302,7 +290,7 @@ func collectorAlerts() []alert {
 		},
 		{
 			name: "GPULimitReached", severity: warning,
-			expr:    grew(queries.OwnSummaryLimits, "10m", "limit"),
+			expr:    grew(queries.OwnSummaryLimits, 10*time.Minute, "limit"),
 			summary: "gpu_summary at " + theProcess + " leaves points out: the limit of {{ $labels.limit }} is reached.",
 			meaning: "There are more pods, services or devices than the configuration allows. Some services are not in the summary.",
 			check:   []string{"`otelcol_gpu_summary_pods_tracked` and `_services_tracked`.", "A label that changes with every run (a job's id as service.name) makes services without end."},
@@ -310,7 +298,7 @@ func collectorAlerts() []alert {
 		},
 		{
 			name: "GPUReservedNames", severity: warning,
-			expr:    grew(queries.Of(queries.OwnGuardPoints, reserved), "10m") + " or " + grew(queries.Of(queries.OwnGuardRecords, reserved), "10m"),
+			expr:    grew(queries.Of(queries.OwnGuardPoints, reserved), 10*time.Minute) + " or " + grew(queries.Of(queries.OwnGuardRecords, reserved), 10*time.Minute),
 			summary: "An application sends " + theProcess + " metrics or events under names of GPUs or of the collector.",
 			meaning: "app_guard has dropped them, so what is shown of GPUs is right. An application may be trying to make a GPU or a service look other than it is.",
 			check: []string{
@@ -324,7 +312,7 @@ func collectorAlerts() []alert {
 		},
 		{
 			name: "GPUEventsRefused", severity: warning,
-			expr:    grew(queries.OwnEventsRefused, "10m", "event"),
+			expr:    grew(queries.OwnEventsRefused, 10*time.Minute, "event"),
 			summary: "Events {{ $labels.event }} were not raised at " + theProcess + ".",
 			meaning: "`max_subjects` conditions are raised already, or too many events wait.",
 			check:   []string{"`otelcol_gpu_events_raised`, and whether the log pipeline stands still."},
@@ -332,7 +320,7 @@ func collectorAlerts() []alert {
 		},
 		{
 			name: "GPUEventStateFailing", severity: warning,
-			expr:    grew(queries.OwnEventsState, "10m"),
+			expr:    grew(queries.OwnEventsState, 10*time.Minute),
 			summary: "gpu_events at " + theProcess + " cannot keep its state.",
 			meaning: "After a restart conditions may be raised twice, or never be cleared.",
 			check:   []string{"STATE_DIRECTORY: mounted, writable, not full."},
@@ -340,7 +328,7 @@ func collectorAlerts() []alert {
 		},
 		{
 			name: "GPUStoreRefusingSamples", severity: warning,
-			expr:    grew(queries.Of(queries.OwnStoreRefused, queries.Selector(`reason!~"duplicate|out_of_order"`)), "10m", "reason"),
+			expr:    grew(queries.Of(queries.OwnStoreRefused, queries.Selector(`reason!~"duplicate|out_of_order"`)), 10*time.Minute, "reason"),
 			summary: "gpu_store at " + theProcess + " refuses samples: {{ $labels.reason }}.",
 			meaning: "The console and other clients of the store see incomplete data. Duplicates and late samples do not count here.",
 			check:   []string{"The reason: max_series, max_bytes, disk_full and write_failed are the store's; too_old, too_new, invalid are the sender's."},
@@ -351,7 +339,7 @@ func collectorAlerts() []alert {
 		},
 		{
 			name: "GPUStoreLogFailing", severity: warning,
-			expr:    grew(queries.OwnStoreLogFailures, "10m", "kind", "reason"),
+			expr:    grew(queries.OwnStoreLogFailures, 10*time.Minute, "kind", "reason"),
 			summary: "gpu_store at " + theProcess + " cannot keep its log of events: {{ $labels.reason }}.",
 			meaning: "The console may not show every event and delivery. The audit file is not concerned.",
 			check:   []string{"The store's directory: writable, not full."},

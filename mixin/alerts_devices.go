@@ -5,7 +5,7 @@ package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
 import (
 	"fmt"
-	"slices"
+	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -26,23 +26,21 @@ func deviceAlerts() []alert {
 }
 
 func lostAlerts() []alert {
-	seen := func(within string) string {
-		return "count_over_time(" + queries.Of(queries.MemoryUsage, physical) + "[" + within + "])"
-	}
+	replays := deviceCounter(recordReplays, nil)
 	return []alert{
 		{
 			name: "GPUDeviceLost", severity: critical, event: names.EventDeviceLost, wait: "1m",
-			expr: count(seen("1h"), aDevice...) + " unless" + on(queries.Cluster, queries.Device) + seen("3m") +
-				// The memory of a board of AMD is absent while a partition is: the others show that it is there.
+			expr: count(queries.There("1h", physical), aDevice...) + " unless" + on(queries.Cluster, queries.Device) + queries.There("3m", physical) +
+				// A board is there while a part of it is, if nothing is read of the whole.
 				" unless" + on(queries.Cluster, queries.Device) + `label_replace(` +
-				count("count_over_time("+queries.Of(queries.MemoryUsage, set(queries.Parent), amd)+"[3m])", queries.Cluster, queries.Parent) +
+				count(queries.There("3m", set(queries.Parent)), queries.Cluster, queries.Parent) +
 				`, "` + queries.Device + `", "$1", "` + queries.Parent + `", "(.+)")` +
 				// The exporter was seen more recently; if neither was, the node is lost.
 				" and" + on(nodes...) + "(" + least("last_over_time("+queries.ExporterUp+"[2m])", nodes...) + " == 1)" +
 				" unless" + on(nodes...) + "(" + most(queries.Reconfiguring, nodes...) + " == 1)" +
 				" unless" + on(nodes...) + "(" + most(queries.Unrecognized, nodes...) + " == 1)",
 			summary: theDevice + " is gone, and its exporter is up.",
-			meaning: "The exporter responds and no longer lists the device, or lists it without a value: it fell off the bus, or the driver or the host engine gave up on it. Where Prometheus scrapes the gateway instead of being written to, it is noticed five minutes later (`metric_expiration`). Outside Kubernetes, where a device does not name its exporter, all exporters of the cluster must be up. The alert ends an hour after the device was last seen.",
+			meaning: "The exporter responds and no longer lists the device, or lists it without a value: it fell off the bus, or the driver or the host engine gave up on it. A suspended device is not lost. Where Prometheus scrapes the gateway instead of being written to, it is noticed five minutes later (`metric_expiration`). Outside Kubernetes, where a device does not name its exporter, all exporters of the cluster must be up. The alert ends an hour after the device was last seen.",
 			check: []string{
 				"`nvidia-smi -L` on the node, and `dmesg | grep -i xid`: 79 is a GPU that has fallen off the bus.",
 				"Whether it was removed, or its MIG mode was changed.",
@@ -59,7 +57,7 @@ func lostAlerts() []alert {
 		},
 		{
 			name: "GPUPCIeReplays", severity: warning, cause: true, wait: "10m",
-			expr:    "increase(" + recordReplays + "[1h]) > 60",
+			expr:    replays.located(replays.more(time.Hour) + " > 60"),
 			summary: "{{ $value | humanize }} PCIe replays in an hour on " + theDevice + ".",
 			meaning: "Packets on the PCIe link have to be sent again: the link is bad. A few are normal.",
 			check:   []string{"`nvidia-smi -q -d PERFORMANCE,PCIE`: link generation and width under load."},
@@ -69,7 +67,9 @@ func lostAlerts() []alert {
 }
 
 func xidAlerts() []alert {
-	code := []string{queries.XIDCode}
+	reported := func(s queries.Selector) string {
+		return deviceCounter(recordXID, []string{queries.XIDCode}, s).rose()
+	}
 	check := []string{
 		"What the code means: it is in the event `gpu.xid`, with the recommended action.",
 		"`dmesg | grep -i xid` on the node: process, and further codes beside it.",
@@ -78,7 +78,7 @@ func xidAlerts() []alert {
 	return []alert{
 		{
 			name: "GPUXIDFatal", severity: critical, cause: true, event: names.EventXID,
-			expr:    rises(recordXID, code, matching(queries.XIDCode, codes(xid.Fatal))),
+			expr:    reported(matching(queries.XIDCode, codes(xid.Fatal))),
 			summary: "XID {{ $labels." + queries.XIDCode + " }} on " + theDevice + ": it cannot be relied on before a reset or repair.",
 			meaning: "The driver reported an error after which the GPU cannot be used as it is.",
 			check:   check,
@@ -86,7 +86,7 @@ func xidAlerts() []alert {
 		},
 		{
 			name: "GPUXIDError", severity: warning, event: names.EventXID,
-			expr:    rises(recordXID, code, matching(queries.XIDCode, codes(xid.Error))),
+			expr:    reported(matching(queries.XIDCode, codes(xid.Error))),
 			summary: "XID {{ $labels." + queries.XIDCode + " }} on " + theDevice + ": work was lost.",
 			meaning: "The driver reported an error that ended work on the GPU or failed to repair something. The GPU itself can be used.",
 			check:   check,
@@ -94,7 +94,7 @@ func xidAlerts() []alert {
 		},
 		{
 			name: "GPUXIDWarning", severity: info, event: names.EventXID,
-			expr:    rises(recordXID, code, queries.Selector(queries.XIDCode+`!~"`+codes(xid.Fatal, xid.Error, xid.Info)+`"`)),
+			expr:    reported(notMatching(queries.XIDCode, codes(xid.Fatal, xid.Error, xid.Info))),
 			summary: "XID {{ $labels." + queries.XIDCode + " }} on " + theDevice + ".",
 			meaning: "The driver reported something that needs no action at once, or a code that is not in the catalogue. Codes that report no fault do not fire.",
 			check:   check,
@@ -104,7 +104,10 @@ func xidAlerts() []alert {
 }
 
 func memoryAlerts() []alert {
-	uncorrected, corrected := queries.Is(queries.ErrorType, "uncorrected"), queries.Is(queries.ErrorType, "corrected")
+	counted := func(kind string) counter {
+		return deviceCounter(recordErrors, []string{queries.ErrorType}, queries.Is(queries.ErrorType, kind))
+	}
+	corrected := counted("corrected")
 	// Of an instance and not of its board, which has the sum; a replica has
 	// none of its own.
 	board := "count" + queries.By(queries.Cluster, queries.Parent) + "(" + queries.Of(queries.MemoryUtilization, set(queries.Parent)) + ")"
@@ -116,7 +119,7 @@ func memoryAlerts() []alert {
 	return []alert{
 		{
 			name: "GPUECCUncorrected", severity: critical, cause: true, event: names.EventECCUncorrected,
-			expr:    rises(recordErrors, []string{queries.ErrorType}, uncorrected),
+			expr:    counted("uncorrected").rose(),
 			summary: "Uncorrected memory errors on " + theDevice + ".",
 			meaning: "Data in the GPU's memory was lost. What ran there has failed or may be wrong.",
 			check:   []string{"`nvidia-smi -q -d ECC,ROW_REMAPPER` on the node.", "XID 48, 63, 64, 94, 95 beside it: the events."},
@@ -124,7 +127,7 @@ func memoryAlerts() []alert {
 		},
 		{
 			name: "GPUECCCorrected", severity: info,
-			expr:    "increase(" + queries.Of(recordErrors, corrected) + "[1h]) > 10",
+			expr:    corrected.located(corrected.more(time.Hour) + " > 10"),
 			summary: "{{ $value | humanize }} corrected memory errors in an hour on " + theDevice + ".",
 			meaning: "The memory corrects itself, but often. No data was lost.",
 			check:   []string{"`gpu_memory_remapped_rows_total` and whether the rate grows: dashboard GPU health."},
@@ -280,11 +283,12 @@ func healthAlerts() []alert {
 		},
 		{
 			name: "GPUHealthUnknown", severity: info, wait: "15m",
-			expr: count("count_over_time("+queries.Of(queries.MemoryUsage, physical, notGaudi)+"[1d:5m])", aDevice...) +
+			expr: count(queries.There("1d:30m", physical, notGaudi), aDevice...) +
 				" unless" + on(queries.Cluster, queries.Device) + queries.Of(queries.BoardStatus, ofGPU) +
+				" unless" + on(queries.Cluster, queries.Device) + "(" + queries.Of(queries.Suspended) + " == 1)" +
 				" and" + on(nodes...) + count(queries.ExporterUp, nodes...),
 			summary: "The health of " + theDevice + " is not known.",
-			meaning: "The board was there within the last day, its node sends telemetry, and nothing fresh is read that decides about its health: XIDs, the recovery action, uncorrected memory errors or failed row remaps. Not known is not healthy. Boards of Gaudi are left out: their exporter has nothing that decides.",
+			meaning: "The board was there within the last day, its node sends telemetry, and nothing fresh is read that decides about its health: XIDs, the recovery action, uncorrected memory errors or failed row remaps. Not known is not healthy. Boards of Gaudi are left out, since their exporter has nothing that decides, and so are suspended boards, of which nothing is read so that they stay so.",
 			check: []string{
 				"Whether GPUExporterDown, GPUExporterFrozen or GPUExporterUnrecognized fires for the node: that explains it.",
 				"`gpuctl doctor` on the node: it names the fields that the exporter's page lacks, and the reasons that cannot be judged without them.",
@@ -304,17 +308,13 @@ var (
 
 // vendorAlerts are about what boards of other vendors than NVIDIA report.
 func vendorAlerts() []alert {
-	of := func(labels ...string) []string { return append(slices.Clone(aDevice), labels...) }
-	code := func(offset string) string {
-		return most(queries.Of(names.GPURASLast.Prometheus(), not("gpu_ras_severity", "non_fatal_corrected"))+offset, of("gpu_ras_severity")...)
-	}
-	const before = " offset 10m"
+	code := deviceCounter(recordRAS, []string{"gpu_ras_severity"}, not("gpu_ras_severity", "non_fatal_corrected"))
+	port := deviceCounter(names.GPULinkUp.Prometheus(), []string{"gpu_link_index"}, not("gpu_link_kind", names.LinkExternal))
 	link := queries.Of(names.GPULinkUp.Prometheus(), not("gpu_link_kind", names.LinkExternal))
 	return []alert{
 		{
 			name: "GPURASError", severity: critical, cause: true, event: names.EventRAS,
-			expr: "(" + code("") + " > 0 unless " + code("") + " == " + code(before) + ")" +
-				" and" + on(queries.Cluster, queries.Device) + queries.Of(queries.MemoryUsage) + before,
+			expr:    code.located(code.series + " > 0 and (changes(" + during(code.series, recently) + ") > 0 or " + code.began(recently) + ")"),
 			summary: "AFID {{ $value }} ({{ $labels.gpu_ras_severity }}) on " + theDevice + ".",
 			meaning: "An AMD board wrote a record of an error that was not corrected. The metric has the newest code alone: that the same one came again is not seen.",
 			check: []string{
@@ -341,7 +341,7 @@ func vendorAlerts() []alert {
 		},
 		{
 			name: "GPUDeviceReset", severity: warning, event: names.EventDeviceReset,
-			expr:    most("increase("+names.GPUDeviceResets.Prometheus()+"[10m])", aDevice...) + " > 0",
+			expr:    deviceCounter(recordResets, nil).rose(),
 			summary: theDevice + " was reset.",
 			meaning: "The driver, or a person, reset the device: what ran on it has ended.",
 			check:   []string{"`dmesg` on the node: why the driver did.", "Whether errors were counted before: the events of the device."},
@@ -349,7 +349,7 @@ func vendorAlerts() []alert {
 		},
 		{
 			name: "GPULinkDown", severity: critical, cause: true, event: names.EventLinkDown, wait: "1m",
-			expr:    most(link, of("gpu_link_index")...) + " == 0 and " + most("max_over_time("+link+"[1d])", of("gpu_link_index")...) + " == 1",
+			expr:    port.located(port.series + " == 0 and " + most("max_over_time("+link+"[1d])", port.key...) + " == 1"),
 			summary: "Port {{ $labels.gpu_link_index }} of " + theDevice + " has no link to another GPU any more.",
 			meaning: "Work on several boards of the node is slower, or fails. Ports to the network do not count.",
 			check:   []string{"`hl-smi -n link` on Gaudi, `xpu-smi topology -m` on Intel.", "Whether the board at the other end was reset, or is lost."},

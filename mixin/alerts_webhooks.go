@@ -3,13 +3,17 @@
 
 package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
-import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+import (
+	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+)
 
 func webhookAlerts() []alert {
 	return []alert{
 		{
 			name: "GPUWebhookFailing", severity: warning,
-			expr:    grew(queries.Of(queries.OwnDeliveries, matching("outcome", "failed|blocked")), "15m", "receiver", queries.ErrorType),
+			expr:    grew(queries.Of(queries.OwnDeliveries, matching("outcome", "failed|blocked")), 15*time.Minute, "receiver", queries.ErrorType),
 			summary: "Webhook {{ $labels.receiver }} does not get its events: {{ $labels." + queries.ErrorType + " }}.",
 			meaning: "Deliveries were given up. This endpoint does not receive its events.",
 			check:   []string{"The audit log: `grep '\"receiver\":\"NAME\"' audit.jsonl | tail` has status, error and durations.", "`gpuctl webhook test NAME`."},
@@ -20,7 +24,7 @@ func webhookAlerts() []alert {
 		},
 		{
 			name: "GPUWebhookQueueFull", severity: critical,
-			expr:    grew(queries.Of(queries.OwnDeliveries, queries.Is(queries.ErrorType, "queue_full")), "15m", "receiver"),
+			expr:    grew(queries.Of(queries.OwnDeliveries, queries.Is(queries.ErrorType, "queue_full")), 15*time.Minute, "receiver"),
 			summary: "The queue of webhook {{ $labels.receiver }} is full: events are dropped.",
 			meaning: "The receiver is slower than events come.",
 			check:   []string{"`otelcol_exporter_webhook_queue_length` and `_retries_waiting` of the receiver.", "How long it takes to answer: audit log, durations."},
@@ -36,7 +40,7 @@ func webhookAlerts() []alert {
 		},
 		{
 			name: "GPUWebhookFilesSkipped", severity: warning,
-			expr:    grew(queries.OwnWebhookFilesSkipped, "15m", "reason"),
+			expr:    grew(queries.OwnWebhookFilesSkipped, 15*time.Minute, "reason"),
 			summary: "A file in receivers_dir cannot be used: {{ $labels.reason }}.",
 			meaning: "A configured receiver does not exist.",
 			check:   []string{"The Collector's log: it names the file."},
@@ -44,7 +48,7 @@ func webhookAlerts() []alert {
 		},
 		{
 			name: "GPUWebhookStorageFailing", severity: warning,
-			expr:    grew(queries.OwnWebhookStorage, "15m", "operation"),
+			expr:    grew(queries.OwnWebhookStorage, 15*time.Minute, "operation"),
 			summary: "The webhook exporter at " + theProcess + " cannot {{ $labels.operation }} its storage.",
 			meaning: "Deliveries go on, and may not survive a restart.",
 			check:   []string{"STATE_DIRECTORY: mounted, writable, not full."},
@@ -52,7 +56,7 @@ func webhookAlerts() []alert {
 		},
 		{
 			name: "GPUAuditFailing", severity: warning,
-			expr:    grew(queries.OwnAuditFailures, "10m") + " or " + most(queries.OwnAuditBuffered, process...) + " > 0",
+			expr:    grew(queries.OwnAuditFailures, 10*time.Minute) + " or " + most(queries.OwnAuditBuffered, process...) + " > 0",
 			wait:    "1m",
 			summary: "The audit file of " + theProcess + " cannot be written.",
 			meaning: "Deliveries go on. Their records wait in memory, and are lost if the process ends before the file can be written.",
@@ -61,7 +65,7 @@ func webhookAlerts() []alert {
 		},
 		{
 			name: "GPUAuditRecordsLost", severity: critical,
-			expr:    grew(queries.OwnAuditLost, "1h"),
+			expr:    grew(queries.OwnAuditLost, time.Hour),
 			summary: "{{ $value | humanize }} audit records of " + theProcess + " are lost.",
 			meaning: "The audit file could not be written for too long: attempts were made of which there is no record in it.",
 			check:   []string{"As for GPUAuditFailing.", "The Collector's log and gpu_store's log of deliveries: they may still have them."},

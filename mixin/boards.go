@@ -67,7 +67,7 @@ func fleetBoard() board {
 		variables:   []variable{clusterVariable, namespaceVariable},
 		rows: []row{
 			{"Now", []panel{
-				figure("GPUs", "Physical devices that report.", units.Short, count(most(last(queries.Of(queries.MemoryUsage, inCluster, physical)), queries.Cluster, queries.Device)), 0, 0),
+				figure("GPUs", "Physical devices that report, or are suspended.", units.Short, count(most(queries.There(lately, inCluster, physical), queries.Cluster, queries.Device)), 0, 0),
 				figure("Utilization", "Mean over physical devices, free ones included. A board in MIG mode has none.", units.PercentUnit,
 					avg(most(last(queries.General(inCluster, physical)), queries.Cluster, queries.Device)), 0, 0),
 				figure("Memory used", "On all physical devices.", units.BytesIEC, onBoards(queries.MemoryUsage), 0, 0),
@@ -109,9 +109,9 @@ func withMax(p panel) panel { p.max = 1; return p }
 // aDeviceOf is what the variables of the boards of nodes and devices choose.
 var (
 	nodeVariable = variable{"node", "Node", "k8s.node.name; outside Kubernetes there is a host instead.",
-		queries.Of(queries.MemoryUsage, inCluster) + ", " + queries.Node}
+		queries.ThereOrNot(inCluster) + ", " + queries.Node}
 	hostVariable = variable{"host", "Host", "host.name; on Kubernetes there is a node instead.",
-		queries.Of(queries.MemoryUsage, inCluster) + ", " + queries.Host}
+		queries.ThereOrNot(inCluster) + ", " + queries.Host}
 	onNode = queries.And(inCluster, chosen(queries.Node, "node"), chosen(queries.Host, "host"))
 )
 
@@ -151,7 +151,7 @@ func nodeBoard() board {
 		description: "Nodes and their devices, down to one GPU, MIG instance, partition or tile.",
 		variables: []variable{
 			clusterVariable, nodeVariable, hostVariable,
-			{"gpu", "GPU", "hw.id; of a MIG instance, partition or tile that of its board, and /number.", queries.Of(queries.MemoryUsage, onNode) + ", " + queries.Device},
+			{"gpu", "GPU", "hw.id; of a MIG instance, partition or tile that of its board, and /number.", queries.ThereOrNot(onNode) + ", " + queries.Device},
 		},
 		rows: []row{
 			{"Now", []panel{who}},
@@ -183,8 +183,8 @@ func healthBoard() board {
 	byDevice := func(metric string, labels ...string) string {
 		return most(last(queries.Of(metric, onNode)), append(device[:len(device):len(device)], labels...)...)
 	}
-	lost := count("last_over_time("+queries.Of(queries.MemoryUsage, onNode, physical)+"[$__range])", aDevice...) +
-		" unless" + on(queries.Cluster, queries.Device) + last(queries.Of(queries.MemoryUsage, onNode, physical))
+	lost := count(queries.There("$__range", onNode, physical), aDevice...) +
+		" unless" + on(queries.Cluster, queries.Device) + queries.There(lately, onNode, physical)
 	flag := func(title, description, metric string) panel {
 		return figure(title, description, units.Short, sum(most(last(queries.Of(metric, onNode)), queries.Cluster, queries.Device)), 0, 1)
 	}
@@ -256,7 +256,7 @@ func statePanels() []panel {
 	in := func(s health.State) string {
 		return sum(most(last(queries.Of(queries.BoardStatus, ofGPU, onNode, queries.Is(queries.HwState, s.String()))), board...))
 	}
-	seen := most(last(queries.Of(queries.MemoryUsage, onNode, physical)), board...)
+	seen := most(last(queries.Reports(onNode, physical)), board...)
 	unknown := count("("+seen+" unless"+on(board...)+last(queries.Of(queries.BoardStatus, ofGPU))+")") + " or vector(0)"
 	attention := most(last(queries.Of(queries.BoardReason, onNode)), append(device[:len(device):len(device)], queries.Model, queries.HwState, queries.HealthReason, queries.HealthAction)...)
 	return []panel{
@@ -299,6 +299,10 @@ func collectorBoard() board {
 	flow := func(title, description, metric string, labels ...string) panel {
 		return lines(title, description, units.CountsPerSecond, query{expr: sum(rate(queries.Of(metric, here)), append(process[:len(process):len(process)], labels...)...), legend: with(labels)})
 	}
+	ofReceivers := func(metric string, read func(string) string, labels ...string) query {
+		labels = append([]string{queries.OwnReceiver}, labels...)
+		return query{expr: sum(queries.EachReceiver(metric, here, read), append(process[:len(process):len(process)], labels...)...), legend: with(labels)}
+	}
 	queue := gauge("Queues", "What waits to be sent. At the capacity, telemetry is dropped.", units.Short, queries.OwnQueueSize, "exporter", "data_type")
 	queue.queries = append(queue.queries, query{
 		expr: most(last(queries.Of(queries.OwnQueueCapacity, here)), append(process[:len(process):len(process)], "exporter", "data_type")...), legend: with([]string{"exporter", "data_type"}) + " capacity",
@@ -325,11 +329,11 @@ func collectorBoard() board {
 				flow("Sent", "Points a second, by exporter.", queries.OwnSent, "exporter"),
 				flow("Refused", "Points that receivers had to refuse: the memory limit, or what comes next.", queries.OwnReceiverRefused, "receiver"),
 				queue,
-				flow("Scrapes of GPU exporters", "By outcome; anything but ok is a hole.", queries.OwnScrapes, "outcome"),
-				flow("Rows without data", "By reason. Sentinels and stale markers are normal.", queries.OwnRowsRefused, "reason"),
+				lines("Scrapes of GPUs", "By receiver and outcome; anything but ok is a hole.", units.CountsPerSecond, ofReceivers(queries.OwnScrapes, rate, "outcome")),
+				lines("Rows without data", "By receiver and reason. Sentinels and stale markers are normal.", units.CountsPerSecond, ofReceivers(queries.OwnRowsRefused, rate, "reason")),
 			}},
 			{"GPUs", []panel{
-				gauge("Devices", "On the newest pages of all exporters.", units.Short, queries.OwnDevices),
+				lines("Devices", "On the newest pages of all exporters, and of the driver.", units.Short, ofReceivers(queries.OwnDevices, last)),
 				gauge("Devices without a known owner", "Neither owned, nor free, nor shared.", units.Short, queries.OwnUnattributed),
 				gauge("Services", "In memory of gpu_summary.", units.Short, queries.OwnServices),
 				gauge("Pods", "In memory of gpu_summary.", units.Short, queries.OwnPods),

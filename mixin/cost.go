@@ -5,6 +5,7 @@ package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
@@ -86,7 +87,7 @@ func costAlerts(o options) []alert {
 		},
 		{
 			name: "GPUPriceMissing", severity: warning, wait: "10m",
-			expr:    grew(queries.OwnCostUnpriced, "1h", queries.Model),
+			expr:    grew(queries.OwnCostUnpriced, time.Hour, queries.Model),
 			summary: "{{ $labels." + queries.Model + " }} has no price: {{ $value | humanizeDuration }} of GPUs within an hour.",
 			meaning: "Prices are configured, and no rule matches boards of this model. Their hours and energy are counted; their cost is absent, and so are sums of money that they belong to.",
 			check: []string{
@@ -122,7 +123,7 @@ func costAlerts(o options) []alert {
 		},
 		{
 			name: "GPUUsageRefused", severity: warning,
-			expr:    grew(queries.Of(queries.OwnCostRefused, queries.Is("reason", "limit")), "10m"),
+			expr:    grew(queries.Of(queries.OwnCostRefused, queries.Is("reason", "limit")), 10*time.Minute),
 			summary: "gpu_cost at " + theProcess + " does not account for all boards: a limit is reached.",
 			meaning: "There are more boards than `max_devices` of gpu_cost. What is beyond is in no total: sums are too small.",
 			check:   []string{"How many boards there are: `count(group by (hw_id) (gpu_allocation{hw_parent=\"\"}))`."},
@@ -130,7 +131,7 @@ func costAlerts(o options) []alert {
 		},
 		{
 			name: "GPUUsageStateFailing", severity: warning,
-			expr:    grew(queries.OwnCostStore, "10m"),
+			expr:    grew(queries.OwnCostStore, 10*time.Minute),
 			summary: "gpu_cost at " + theProcess + " cannot keep its state.",
 			meaning: "Amounts are emitted only after they are stored, so counters stand still until a write succeeds. Nothing is lost unless the process ends before.",
 			check:   []string{"STATE_DIRECTORY: mounted, writable, not full."},

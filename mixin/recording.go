@@ -4,7 +4,11 @@
 package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
 import (
+	"slices"
+	"time"
+
 	"github.com/otelcol-gpu/otelcol-gpu/internal/health"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
 
@@ -18,6 +22,9 @@ const (
 	recordXID       = "device:gpu_xid_errors:max"
 	recordErrors    = "device:hw_errors:max"
 	recordReplays   = "device:gpu_pcie_replays:max"
+	recordResets    = "device:gpu_resets:max"
+	recordRAS       = "device:gpu_ras_last:max"
+	recordReadings  = "device:gpu_readings:count"
 	recordDevices   = "cluster:gpu_devices:count"
 	recordMean      = "cluster:hw_gpu_utilization:avg"
 	recordPower     = "cluster:hw_power_watts:sum"
@@ -43,13 +50,14 @@ var (
 	byDevice = append([]string{queries.Device}, service...)
 	share    = most(queries.Of(queries.Allocation, set(queries.Service)), byDevice...)
 	busy     = most(queries.General(set(queries.Service)), byDevice...)
+	there    = most(queries.There("", set(queries.Service)), byDevice...)
 )
 
 // held is how many devices a service owns: shares where the kubelet reports them, whole
 // devices on nodes where it does not; and where no kubelet does, the count of the summary,
 // which includes devices without telemetry.
 func held() string {
-	return sum(share+" or "+busy+" * 0 + 1", service...) + " and" + on(service...) + queries.Of(queries.Allocation, set(queries.Service)) +
+	return sum(share+" or "+there+" * 0 + 1", service...) + " and" + on(service...) + queries.Of(queries.Allocation, set(queries.Service)) +
 		" or " + sum(queries.ServiceDevices, service...)
 }
 
@@ -57,7 +65,7 @@ func held() string {
 func used() string { return sum(busy+" * "+share+" or "+busy, service...) }
 
 func recording(o objectives) ruleFile {
-	perDevice := []string{queries.Cluster, queries.Node, queries.Host, queries.Device, queries.Model, queries.Index}
+	perDevice := aDevice
 	ofDevices := func(metric string, more ...queries.Selector) string {
 		return most(queries.Of(metric, append(more, physical)...), queries.Cluster, queries.Device)
 	}
@@ -71,17 +79,20 @@ func recording(o objectives) ruleFile {
 			{Record: recordEnergy, Expr: "sum_over_time(" + most(queries.Of(queries.ServicePower), service...) + "[1h:1m]) * 60"},
 		}},
 		{Name: "otelcol-gpu.devices", Rules: []rule{
-			// Counters by device and not by owner, which changes.
-			{Record: recordXID, Expr: most(queries.XIDErrors, append(perDevice, queries.XIDCode)...)},
-			{Record: recordErrors, Expr: most(queries.HwErrors, append(perDevice, queries.ErrorType)...)},
+			// Counters by device and not by owner, which changes; and when devices were read.
+			{Record: recordReadings, Expr: count(queries.Reports(), byBoard...)},
+			{Record: recordXID, Expr: most(queries.XIDErrors, slices.Concat(perDevice, []string{queries.XIDCode})...)},
+			{Record: recordErrors, Expr: most(queries.HwErrors, slices.Concat(perDevice, []string{queries.ErrorType})...)},
 			{Record: recordReplays, Expr: most(queries.PCIeReplays, perDevice...)},
-			{Record: recordDevices, Expr: count(ofDevices(queries.MemoryUsage), queries.Cluster)},
+			{Record: recordResets, Expr: most(names.GPUDeviceResets.Prometheus(), perDevice...)},
+			{Record: recordRAS, Expr: most(names.GPURASLast.Prometheus(), slices.Concat(perDevice, []string{"gpu_ras_severity"})...)},
+			{Record: recordDevices, Expr: count(most(queries.There("", physical), queries.Cluster, queries.Device), queries.Cluster)},
 			{Record: recordMean, Expr: avg(most(queries.General(physical), queries.Cluster, queries.Device), queries.Cluster)},
 			{Record: recordPower, Expr: sum(ofDevices(queries.Power), queries.Cluster)},
 			{Record: recordMemory, Expr: sum(ofDevices(queries.MemoryUsage), queries.Cluster)},
 			{Record: recordLimit, Expr: sum(ofDevices(queries.MemoryLimit), queries.Cluster)},
 		}},
-		{Name: "otelcol-gpu.boards", Interval: everyMinute, Rules: boardRecording(perDevice)},
+		{Name: "otelcol-gpu.boards", Interval: everyMinute, Rules: boardRecording()},
 		{Name: "otelcol-gpu.inference", Interval: "30s", Rules: inferenceRecording(o)},
 		{Name: "otelcol-gpu.cost", Interval: everyMinute, Rules: costRecording()},
 		{Name: "otelcol-gpu.queues", Interval: "30s", Rules: queueRecording()},
@@ -136,8 +147,7 @@ func inferenceRecording(o objectives) []rule {
 // boardRecording are the states of boards, how often boards fail, and how often they
 // report XIDs. It is evaluated every minute: a failure is found by comparing a board with
 // the minute before, and 1,440 counts of boards are as many GPU-days.
-func boardRecording(perDevice []string) []rule {
-	byBoard := []string{queries.Cluster, queries.Device}
+func boardRecording() []rule {
 	status := queries.Of(queries.BoardStatus, ofGPU)
 	failed := queries.Of(queries.BoardStatus, ofGPU, queries.Is(queries.HwState, health.Failed.String()))
 	// A board that is unknown for up to an hour before it fails has failed: what broke it
@@ -148,18 +158,14 @@ func boardRecording(perDevice []string) []rule {
 		{Record: recordFailed, Expr: most(failed, byBoard...)},
 		{Record: recordFailures, Expr: count(began, queries.Cluster) + " or " + sum(recordFailed, queries.Cluster) + " * 0"},
 		{Record: recordFailing, Expr: "1000 * sum_over_time(" + recordFailures + "[7d]) / (" + sum("sum_over_time("+recordBoards+"[7d])", queries.Cluster) + " / 1440)"},
-		{Record: recordXIDRate, Expr: xidRate(perDevice)},
+		{Record: recordXIDRate, Expr: xidRate()},
 	}
 }
 
 // xidRate is how often a board reported XIDs within an hour, where an exporter counts
-// them: what is derived from the last code misses repeats, and would be too low. A code
-// that is new on a board that was there before has risen from 0.
-func xidRate(perDevice []string) string {
-	key := []string{queries.Cluster, queries.Device, queries.XIDCode}
-	rise := "increase(" + recordXID + "[1h])"
-	first := "(min_over_time(" + recordXID + "[1h]) unless" + on(key...) + recordXID + " offset 1h and" + on(queries.Cluster, queries.Device) +
-		queries.Of(queries.MemoryUsage) + " offset 1h)"
-	return sum("("+rise+" + "+first+" or "+rise+") unless"+on(queries.Cluster, queries.Device)+
-		queries.Of(queries.XIDErrors, queries.Is(queries.XIDDerived, "true")), perDevice...)
+// them: what is derived from the last code misses repeats, and would be too low.
+func xidRate() string {
+	all, ofBoard := deviceCounter(recordXID, []string{queries.XIDCode}), deviceCounter(recordXID, nil)
+	return ofBoard.located(sum(all.rise(time.Hour), byBoard...) +
+		" unless" + on(byBoard...) + queries.Of(queries.XIDErrors, queries.Is(queries.XIDDerived, "true")))
 }

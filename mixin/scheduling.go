@@ -4,8 +4,8 @@
 package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
 import (
-	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
@@ -131,6 +131,8 @@ func schedulingAlerts() []alert {
 	unserved := func(cause, wanted, free string) string {
 		return `label_replace((` + wanted + " <= " + free + ") > 0, \"" + causeLabel + `", "` + cause + `", "", "")`
 	}
+	buckets := []string{queries.Cluster, queries.Namespace, "le"}
+	firstUses := counter{series: sum(queries.FirstUseDuration+"_bucket", buckets...), key: buckets, reports: most(queries.SummaryWarmup, queries.Cluster), subject: buckets[:1]}
 	allocatable := sum(queries.Of(queries.NodeDevices, queries.Is(queries.NodeDeviceState, "allocatable")), queries.Cluster, queries.Resource, queries.Model)
 	return []alert{
 		{
@@ -196,7 +198,7 @@ func schedulingAlerts() []alert {
 		},
 		{
 			name: "GPUHeldNotUsed", severity: info,
-			expr:    fmt.Sprintf("histogram_quantile(0.9, %s) > 900", sum("increase("+queries.FirstUseDuration+"_bucket[1h])", queries.Cluster, queries.Namespace, "le")),
+			expr:    "histogram_quantile(0.9, " + firstUses.rise(time.Hour) + ") > 900",
 			summary: "Pods of {{ $labels." + queries.Namespace + " }} first use their GPUs {{ $value | humanizeDuration }} after their start.",
 			meaning: "One in ten pods of the last hour held its devices for more than 15 minutes before any of them was used. Pods that ended before that are in `gpu_scheduling_never_used_total`.",
 			check: []string{

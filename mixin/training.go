@@ -4,6 +4,8 @@
 package mixin // import "github.com/otelcol-gpu/otelcol-gpu/mixin"
 
 import (
+	"time"
+
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -32,6 +34,7 @@ func trainingAlerts() []alert {
 		ofJob := []string{queries.SlurmCluster, queries.SlurmJob, queries.TrainingRun}
 		return series + goodput(ofRun) + " or " + series + goodput(ofJob, set(queries.SlurmJob))
 	}
+	nonfinite := counter{series: sum(queries.TrainingNonfinite, ofRun...), key: ofRun, reports: most(queries.TrainingStep, ofRun...), subject: ofRun}
 	steps := queries.TrainingStepDuration
 	stands := func(window, least, below string) string {
 		step := mean(steps, "6h")
@@ -45,7 +48,7 @@ func trainingAlerts() []alert {
 	return []alert{
 		{
 			name: "TrainingNotFinite", severity: warning,
-			expr:    increase(queries.TrainingNonfinite, "5m") + " > 0",
+			expr:    nonfinite.rise(5*time.Minute) + " > 0",
 			summary: theRun + " has losses or gradients that are not finite.",
 			meaning: "The job counted values that are NaN or infinite in the last five minutes. Steps that follow may train nothing.",
 			check: []string{

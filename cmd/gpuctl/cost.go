@@ -278,9 +278,9 @@ func reprice(ctx context.Context, s streams, c *consoleClient, q *costQuery, val
 		return costreport.WriteFOCUS(s.out, &report)
 	}
 	notes(ctx, c, s.err, all.Freshness)
-	opened, unknown, from, to := all.OpenHours, all.UnknownHours, all.From, all.To
+	opened, unknown, parts, from, to := all.OpenHours, all.UnknownHours, all.PartDays, all.From, all.To
 	all.CostReport, all.Budgets = costreport.JSON(&report), []consoleapi.CostBudget{}
-	all.OpenHours, all.UnknownHours, all.From, all.To = opened, unknown, from, to
+	all.OpenHours, all.UnknownHours, all.PartDays, all.From, all.To = opened, unknown, parts, from, to
 	if c.output == outputJSON {
 		return writeIndented(s.out, all)
 	}

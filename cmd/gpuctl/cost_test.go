@@ -41,9 +41,10 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	q := r.URL.Query()
 	l.asked = append(l.asked, q.Encode())
-	report := costreport.Build(l.rows, costreport.Options{
-		By: costreport.By(q.Get("by")), Step: costreport.Step(q.Get("step")), ShareUnheld: q.Get("share_unheld") != "",
-	})
+	o := costreport.Options{By: costreport.By(q.Get("by")), Step: costreport.Step(q.Get("step")), ShareUnheld: q.Get("share_unheld") != ""}
+	o.From, _ = time.Parse(time.RFC3339, q.Get("from")) // zero without
+	o.To, _ = time.Parse(time.RFC3339, q.Get("to"))
+	report := costreport.Build(l.rows, o)
 	if q.Get("format") == "csv" {
 		_ = costreport.WriteCSV(w, &report)
 		return
@@ -190,6 +191,14 @@ func TestCostNotes(t *testing.T) {
 	assert.Contains(t, out, "Without a price: 2.00 h of L40S h100x8 on_demand.\n")
 	assert.Contains(t, out, "Not closed, and growing: 2026-05-01 09:00.\n")
 	assert.Contains(t, out, "More than 1 % of the fleet is unknown: 2026-05-01 09:00.\n")
+}
+
+func TestCostOfAPartOfADay(t *testing.T) {
+	l := &ledger{rows: []usage.Row{usageRow(0, usage.Held, "ml", "H100", 2*anHour)}}
+	l.rows[0].Day = true
+	_, out, errOut := ask("cost", "--endpoint", open(t, l), "--from", "2026-05-01T12:00:00Z", "--to", "2026-05-02T12:00:00Z")
+	assert.Contains(t, out, "Of days as old as the first or the last, hours are not kept: the report is from 2026-05-01 00:00 to 2026-05-02 12:00.", errOut)
+	assert.Contains(t, squeezed(out)[1], "ml held 2.00")
 }
 
 func TestCostFiles(t *testing.T) {

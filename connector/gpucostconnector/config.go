@@ -25,7 +25,6 @@ import (
 const (
 	defaultAllocationTTL = 5 * time.Minute
 	defaultBridge        = time.Hour
-	defaultStaleness     = 45 * time.Second
 	defaultIdleThreshold = 0.05
 	defaultIdleFor       = 15 * time.Minute
 	defaultFlushInterval = time.Minute
@@ -82,7 +81,8 @@ type Config struct {
 	AllocationTTL time.Duration `mapstructure:"allocation_ttl"`
 	// Bridge is how long one may be that has the same owners at both ends.
 	Bridge time.Duration `mapstructure:"bridge"`
-	// Staleness is how long a utilization holds.
+	// Staleness is how long a utilization holds. 0: for two and a half intervals of its points,
+	// at least 45s.
 	Staleness time.Duration `mapstructure:"staleness"`
 	// IdleThreshold is the utilization below which a device is idle, IdleFor how long it has
 	// to be.
@@ -117,7 +117,6 @@ func createDefaultConfig() component.Config {
 		EnergySplit:   SplitByShare,
 		AllocationTTL: defaultAllocationTTL,
 		Bridge:        defaultBridge,
-		Staleness:     defaultStaleness,
 		IdleThreshold: defaultIdleThreshold,
 		IdleFor:       defaultIdleFor,
 		FlushInterval: defaultFlushInterval,
@@ -228,7 +227,7 @@ func (c *Config) validateTimes() (errs []error) {
 	}{
 		{"allocation_ttl", c.AllocationTTL, 30 * time.Second, time.Hour},
 		{"bridge", c.Bridge, c.AllocationTTL, 24 * time.Hour},
-		{"staleness", c.Staleness, time.Second, time.Hour},
+		{"staleness", cmp.Or(c.Staleness, time.Minute), time.Second, time.Hour}, // 0 is valid
 		{"idle_for", c.IdleFor, time.Minute, time.Hour},
 		{"flush_interval", c.FlushInterval, 10 * time.Second, 4 * time.Minute}, // Prometheus looks back for five
 	} {

@@ -108,7 +108,7 @@ func (c *gpuCost) open(ctx context.Context, host component.Host, now time.Time) 
 	var restored []ledger.Total
 	if c.cfg.Storage == nil {
 		c.set.Logger.Warn("no storage is set: after a restart time, cost and energy are counted from 0 again, and time that passed meanwhile is in none of them")
-	} else if restored, err = c.restore(ctx, host, accounting); err != nil {
+	} else if restored, err = c.restore(ctx, host, accounting, now); err != nil {
 		return err
 	}
 	c.intake = intake.New(c.reading(), c.ledger, now)
@@ -122,7 +122,7 @@ func (c *gpuCost) open(ctx context.Context, host component.Host, now time.Time) 
 }
 
 // restore continues with what is stored. What is invalid is logged and replaced.
-func (c *gpuCost) restore(ctx context.Context, host component.Host, accounting ledger.Config) ([]ledger.Total, error) {
+func (c *gpuCost) restore(ctx context.Context, host component.Host, accounting ledger.Config, now time.Time) ([]ledger.Total, error) {
 	s, state, damaged, err := openStore(ctx, host, c.cfg, c.set.ID)
 	if damaged != nil {
 		c.telemetry.GpuCostStoreFailures.Add(ctx, 1)
@@ -133,6 +133,15 @@ func (c *gpuCost) restore(ctx context.Context, host component.Host, accounting l
 		return nil, err
 	}
 	c.store = s
+	readings, err := s.readings(ctx)
+	if err != nil {
+		c.telemetry.GpuCostStoreFailures.Add(ctx, 1)
+		return nil, err
+	}
+	if err := c.pricing.Restore(readings, now); err != nil {
+		c.telemetry.GpuCostStoreFailures.Add(ctx, 1)
+		c.set.Logger.Error("stored values of price_metric or carbon::from_metric cannot be used: what they are of has no price until they are reported again", zap.Error(err))
+	}
 	if len(state) == 0 {
 		return nil, nil
 	}

@@ -49,7 +49,9 @@ type books struct {
 	output.Books
 	rows  []usage.Row // of hours
 	state []byte
-	until int64 // all boards with points are accounted until then; 0: no board has
+	// readings are what gauges reported; nil: none is read.
+	readings []byte
+	until    int64 // all boards with points are accounted until then; 0: no board has
 }
 
 // flush stores the state and then emits what it contains: after a crash between the two no
@@ -61,7 +63,7 @@ func (c *gpuCost) flush(ctx context.Context, last bool) error {
 	c.warn(now)
 	var failed error
 	if c.store != nil {
-		failed = c.write(ctx, b.state)
+		failed = c.write(ctx, b)
 	}
 	if failed == nil {
 		c.stored = b.Books
@@ -80,7 +82,7 @@ func (c *gpuCost) settle(now time.Time) *books {
 	b := &books{rows: c.hours.Rows(c.ledger.Hours(ms)), until: c.ledger.Behind()}
 	b.Books = output.Books{Start: c.ledger.Start(), Totals: c.ledger.Totals(), Prices: c.currentPrices(ms), Budgets: c.ledger.Budgets(ms)}
 	if c.store != nil {
-		b.state = c.ledger.Encode()
+		b.state, b.readings = c.ledger.Encode(), c.pricing.Readings(now)
 	}
 	return b
 }
@@ -113,9 +115,9 @@ func (c *gpuCost) currentPrices(now int64) map[output.Price]float64 {
 }
 
 // write stores the state.
-func (c *gpuCost) write(ctx context.Context, state []byte) error {
+func (c *gpuCost) write(ctx context.Context, b *books) error {
 	c.health.writing(time.Now())
-	err := c.store.write(ctx, state)
+	err := c.store.write(ctx, b.state, b.readings)
 	if err == nil {
 		if c.health.written() {
 			c.set.Logger.Info("state is written again")

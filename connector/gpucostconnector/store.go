@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	stateKey = "state"
+	stateKey    = "state"
+	readingsKey = "readings"
 	// closeWithin is how long the storage may take to close.
 	closeWithin = 5 * time.Second
 )
@@ -34,9 +35,14 @@ type store struct {
 	writes   lone
 }
 
-// write stores a state.
-func (s *store) write(ctx context.Context, state []byte) error {
+// write stores a state, and what gauges reported; nil: none is read.
+func (s *store) write(ctx context.Context, state, readings []byte) error {
 	return s.writes.run(ctx, errSilent, func() error {
+		if readings != nil {
+			if err := s.client.Set(ctx, readingsKey, readings); err != nil {
+				return err
+			}
+		}
 		return s.client.Set(ctx, stateKey, append(s.currency[:len(s.currency):len(s.currency)], state...))
 	})
 }
@@ -62,6 +68,11 @@ func openStore(ctx context.Context, host component.Host, cfg *Config, id compone
 	}
 	state, err = (&durable.Value[struct{}]{Client: client, Key: stateKey, Name: "the state of gpu_cost"}).Read(ctx)
 	return &store{client: client, currency: []byte(cfg.Currency)}, state, damaged, err
+}
+
+// readings returns what gauges reported before the restart.
+func (s *store) readings(ctx context.Context) ([]byte, error) {
+	return (&durable.Value[struct{}]{Client: s.client, Key: readingsKey, Name: "the prices of gpu_cost"}).Read(ctx)
 }
 
 // decode continues the accounts of a state.

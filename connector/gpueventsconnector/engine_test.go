@@ -6,6 +6,7 @@ package gpueventsconnector
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -176,56 +177,93 @@ func FuzzConsumeMetrics(f *testing.F) {
 	})
 }
 
-// pages are the pages of 125 exporters with 8 GPUs of 60 metrics each, six of
-// them with readings of a rule.
+// fleetPages are the pages of a fleet in one batch.
 func fleetPages(gpus int, at time.Time) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for n := range gpus / 8 {
-		p := page{at: at, node: fmt.Sprint("node-", n)}
-		for i := range 8 {
-			zero := int64(0)
-			g := gpu{
-				id: fmt.Sprintf("GPU-%08d-%d", n, i), pod: fmt.Sprint("pod-", i), hot: 60, hbm: 70, ecc: &zero, throttle: []string{},
-				values: map[*names.Metric]float64{
-					&names.GPUMemoryUsage: 1e9, &names.GPUMemoryLimit: 2e9, &names.GPUMemoryUtilization: 0.5,
-					&names.GPURowRemapFailure: 0, &names.GPUXIDLast: 0,
-				},
-			}
-			for k := range 44 {
-				g.values[&names.Metric{Name: fmt.Sprint("dcgm.field_", k), Unit: "1"}] = 1
-			}
-			p.gpus = append(p.gpus, g)
-		}
-		p.add(md)
+		nodePages(n, at).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 	}
 	return md
 }
 
-// BenchmarkConsume is one interval of a fleet: all pages, and the ticks until the
-// next.
+// nodePages is the page of an exporter with 8 GPUs, each of a pod, with 60 points of which
+// about half are readings of a rule.
+func nodePages(n int, at time.Time) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	p := page{at: at, node: fmt.Sprint("node-", n)}
+	for i := range 8 {
+		zero := int64(0)
+		g := gpu{
+			id: fmt.Sprintf("GPU-%08d-%d", n, i), pod: fmt.Sprintf("chat-7d9c6b5f4-%d-%d", n, i), hot: 60, hbm: 70, ecc: &zero, throttle: []string{},
+			values: map[*names.Metric]float64{
+				&names.GPUMemoryUsage: 1e9, &names.GPUMemoryLimit: 2e9, &names.GPUMemoryUtilization: 0.5,
+				&names.GPURowRemapFailure: 0, &names.GPUXIDLast: 0,
+			},
+			points: []reading{
+				{&names.GPUClockFrequency, 1.7e9, []string{names.GPUClockDomain, "sm"}},
+				{&names.GPUClockFrequency, 2.6e9, []string{names.GPUClockDomain, "memory"}},
+				{&names.GPUPowerLimit, 700, []string{names.GPUPowerLimitKind, "enforced"}},
+				{&names.GPUThrottleDuration, 0, []string{names.GPUThrottleReason, "power"}},
+				{&names.GPUThrottleDuration, 0, []string{names.GPUThrottleReason, "thermal"}},
+			},
+		}
+		for k := range 39 {
+			g.values[&names.Metric{Name: fmt.Sprint("dcgm.field_", k), Unit: "1"}] = 1
+		}
+		p.gpus = append(p.gpus, g)
+	}
+	p.add(md)
+	return md
+}
+
+// BenchmarkConsume reads one interval of a fleet of 10,000 GPUs, one page at a time, each right
+// after it was decoded, and runs the ticks until the next interval.
 func BenchmarkConsume(b *testing.B) {
+	const nodes = 1250
+	pages := make([][]byte, nodes)
+	perPage := 0
+	for n := range pages {
+		md := nodePages(n, time.Now())
+		perPage = md.DataPointCount()
+		pages[n], _ = new(pmetric.ProtoMarshaler).MarshalMetrics(md)
+	}
 	for _, sets := range [][]RuleSet{{RuleSetDevice}, {RuleSetService}, {RuleSetDevice, RuleSetService}} {
 		b.Run(fmt.Sprint(sets), func(b *testing.B) {
 			cfg := createDefaultConfig().(*Config)
 			cfg.Rules = sets
 			e := newEngine(cfg)
 			now := time.Now()
-			md := fleetPages(1000, now)
-			points := md.DataPointCount()
-			b.ReportAllocs()
-			for b.Loop() {
-				b.StopTimer()
+			next := func(timed bool) {
 				now = now.Add(interval)
-				setTime(md, pcommon.NewTimestampFromTime(now))
-				b.StartTimer()
-				e.Consume(md, now)
+				for _, page := range pages {
+					md, err := new(pmetric.ProtoUnmarshaler).UnmarshalMetrics(page)
+					require.NoError(b, err)
+					setTime(md, pcommon.NewTimestampFromTime(now))
+					if timed {
+						b.StartTimer()
+					}
+					e.Consume(md, now)
+					b.StopTimer()
+				}
+				if timed {
+					b.StartTimer()
+				}
 				for s := range 15 {
 					e.Tick(now.Add(time.Duration(s) * time.Second))
 				}
+				b.StopTimer()
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(points), "ns/point")
-			b.ReportMetric(float64(points), "points")
+			b.StopTimer()
+			before := heap()
+			next(false)
+			next(false)
+			b.ReportMetric(float64(heap()-before)/(8*nodes), "B/device")
+			for range b.N {
+				next(true)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(nodes*perPage), "ns/point")
 			require.Zero(b, e.Waiting())
+			runtime.KeepAlive(e)
 		})
 	}
 }

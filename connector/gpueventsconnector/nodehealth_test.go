@@ -31,6 +31,13 @@ func nodeInfo(attrs ...string) pmetric.Metrics {
 	return md
 }
 
+// bootID is a point of gpu.node.info of n1 with the id of a boot.
+func bootID(id string, at time.Time) pmetric.Metrics {
+	md := nodeInfo(names.GPUNodeBootID, id)
+	md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).SetTimestamp(pcommon.NewTimestampFromTime(at))
+	return md
+}
+
 // ofNode are a node's own series.
 func ofNode(all []pmetric.Metrics) (some []pmetric.Metrics) {
 	for _, md := range all {

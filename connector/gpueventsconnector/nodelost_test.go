@@ -181,23 +181,3 @@ func scrape2(at time.Time, gpus ...gpu) pmetric.Metrics {
 	})
 	return md
 }
-
-// A process that was paused received nothing, which makes no exporter silent.
-func TestAPauseIsNoSilence(t *testing.T) {
-	now := time.Now()
-	e := newEngine(createDefaultConfig().(*Config))
-	f := newFleet("n1")
-	e.Consume(f.received(now), now)
-	for range 60 {
-		now = now.Add(time.Second)
-		e.Tick(now)
-	}
-	now = now.Add(time.Hour)
-	e.Tick(now)
-	require.Zero(t, e.Waiting())
-	for range 60 {
-		now = now.Add(time.Second)
-		e.Tick(now)
-	}
-	require.Equal(t, 1, e.Waiting())
-}

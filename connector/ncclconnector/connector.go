@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/forward"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/lapse"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
 )
 
@@ -22,6 +23,8 @@ import (
 type worker interface {
 	logs(ctx context.Context, logs plog.Logs, now time.Time)
 	metrics(md pmetric.Metrics, now time.Time)
+	// resume takes that this process did not run for a while until now.
+	resume(now time.Time, away time.Duration)
 	// evaluate returns what there is to send.
 	evaluate(ctx context.Context, now time.Time) (pmetric.Metrics, plog.Logs)
 	communicators() int
@@ -36,9 +39,11 @@ type nccl struct {
 	toLogs    consumer.Logs      // nil: none takes logs
 	feeders   [inputs]*output    // those that read
 
-	// mu guards worker. It is held while that works, and never while something is sent.
+	// mu guards worker and watch. It is held while that works, and never while something is sent.
 	mu     sync.Mutex
 	worker worker
+	watch  lapse.Watch
+	began  time.Time
 
 	// unsent are events that the next component refused. Samples are not kept: newer ones follow.
 	unsent plog.Logs
@@ -50,7 +55,7 @@ type nccl struct {
 }
 
 func newConnector(cfg *Config, set connector.Settings) (*nccl, error) {
-	c := &nccl{cfg: cfg, stop: make(chan struct{}), unsent: plog.NewLogs()}
+	c := &nccl{cfg: cfg, stop: make(chan struct{}), unsent: plog.NewLogs(), began: time.Now()}
 	var err error
 	c.tel, err = newTelemetry(set.TelemetrySettings, func() int {
 		c.mu.Lock()
@@ -102,17 +107,30 @@ func (*nccl) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
+// lapseAfter is for how long this process is away until what is silent may not be.
+const lapseAfter = time.Minute
+
+// tick returns the time, after the worker has followed a time for which this process did not run. The
+// caller holds mu.
+func (c *nccl) tick() time.Time {
+	now := time.Now()
+	if passed := c.watch.Take(now.Round(0), now.Sub(c.began)); passed.Lapsed(max(lapseAfter, 2*c.cfg.Interval)) {
+		c.worker.resume(now, passed.Since)
+	}
+	return now
+}
+
 // readLogs reads lines, or samples. A sender cannot mend them, so there is no error.
 func (c *nccl) readLogs(ctx context.Context, logs plog.Logs) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.worker.logs(ctx, logs, time.Now())
+	c.worker.logs(ctx, logs, c.tick())
 }
 
 func (c *nccl) readMetrics(md pmetric.Metrics) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.worker.metrics(md, time.Now())
+	c.worker.metrics(md, c.tick())
 }
 
 // run evaluates every interval, whether or not something arrives.
@@ -133,8 +151,8 @@ func (c *nccl) run() {
 
 // send evaluates, and sends the results on.
 func (c *nccl) send(ctx context.Context) {
-	now := time.Now()
 	c.mu.Lock()
+	now := c.tick()
 	md, logs := c.worker.evaluate(ctx, now)
 	c.mu.Unlock()
 	if c.toMetrics != nil && md.ResourceMetrics().Len() > 0 {

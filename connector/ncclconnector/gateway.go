@@ -58,6 +58,8 @@ func (g *gateway) communicators() int {
 	return n
 }
 
+func (g *gateway) resume(now time.Time, away time.Duration) { g.state.Resume(now, away) }
+
 func (g *gateway) metrics(md pmetric.Metrics, now time.Time) { g.state.Metrics(md, now) }
 
 func (g *gateway) logs(ctx context.Context, logs plog.Logs, now time.Time) {

@@ -5,6 +5,7 @@ package gpustoreexporter // import "github.com/otelcol-gpu/otelcol-gpu/exporter/
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -31,15 +32,25 @@ func newEvent(record plog.LogRecord, resource pcommon.Resource, now time.Time) *
 	}
 }
 
-// flat replaces lists and maps by their text in JSON: the store keeps texts,
-// numbers and booleans.
+// flat keeps texts, numbers, booleans and lists of them, and replaces maps and lists of others
+// by their text in JSON.
 func flat(attributes map[string]any) map[string]any {
 	for name, value := range attributes {
-		switch value.(type) {
-		case map[string]any, []any:
+		switch list, isList := value.([]any); {
+		case isList && !slices.ContainsFunc(list, nested):
+		case isList || nested(value):
 			text, _ := json.Marshal(value) // texts, finite numbers and booleans
 			attributes[name] = safetext.Strip(string(text), eventrecord.MaxValue)
 		}
 	}
 	return attributes
+}
+
+// nested reports whether a value is a map or a list.
+func nested(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
 }

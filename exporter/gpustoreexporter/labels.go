@@ -45,6 +45,11 @@ func (l *labeler) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error 
 
 func prepareResource(rm pmetric.ResourceMetrics) {
 	resource := rm.Resource().Attributes()
+	for _, sm := range rm.ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			points.CompleteEnds(m)
+		}
+	}
 	if service, ok := resource.Get(names.ServiceName); ok {
 		// On the resource it would turn into target_info and the label job.
 		for _, sm := range rm.ScopeMetrics().All() {

@@ -52,7 +52,7 @@ func TestEventsAreKeptAsTheyAre(t *testing.T) {
 		ID: "id-1", Name: "gpu.service.partial", Key: "key-1", State: "raised", Severity: "warn", Message: "llama: 2 of 5 pods are missing",
 		Time: at, TraceID: "01000000000000000000000000000000",
 		Resource:   map[string]any{names.ServiceName: "llama"},
-		Attributes: map[string]any{"missing": int64(2), "settled": true, "share": 0.4, "nan": "NaN", "pods": `["llama-3"]`, "empty": nil},
+		Attributes: map[string]any{"missing": int64(2), "settled": true, "share": 0.4, "nan": "NaN", "pods": []any{"llama-3"}, "empty": nil},
 	}}, s.events)
 	assert.EqualValues(t, 1, counted(t, tel, "otelcol_exporter_gpu_store_skipped_records"))
 }

@@ -76,6 +76,37 @@ func TestNamespaceOfAService(t *testing.T) {
 	}
 }
 
+// The end of a histogram as the prometheus receiver writes it: with its bounds, without a sum.
+func TestEndOfAScrapedHistogram(t *testing.T) {
+	md := pmetric.NewMetrics()
+	m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	m.SetName("latency")
+	h := m.SetEmptyHistogram()
+	h.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	for i := range 2 {
+		p := h.DataPoints().AppendEmpty()
+		p.SetTimestamp(pcommon.NewTimestampFromTime(at.Add(time.Duration(i) * time.Minute)))
+		p.ExplicitBounds().FromRaw([]float64{0.1, 1})
+		if i == 0 {
+			p.SetSum(5)
+			p.SetCount(3)
+			p.BucketCounts().FromRaw([]uint64{1, 1, 1})
+			continue
+		}
+		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		p.BucketCounts().FromRaw([]uint64{0, 0, 0})
+	}
+	var s fakeStore
+	e, _, finish := startMetrics(t, &s)
+	require.NoError(t, e.ConsumeMetrics(t.Context(), md))
+	finish()
+	all := s.byLabels()
+	assert.Len(t, all, 5)
+	for labels, samples := range all {
+		assert.True(t, value.IsStaleNaN(samples[len(samples)-1].Value), labels)
+	}
+}
+
 func TestNamesAndLabels(t *testing.T) {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()

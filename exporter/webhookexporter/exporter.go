@@ -214,6 +214,14 @@ func (e *webhookExporter) restore(ctx context.Context) error {
 			e.recordEnabling(r) // its configuration has changed
 		}
 	}
+	now := time.Now()
+	for name, limit := range e.store.Limits() {
+		if r := e.set.Find(name); r != nil {
+			r.RestoreLimit(limit, now)
+		} else {
+			e.store.SetLimit(name, spool.Limit{})
+		}
+	}
 	e.store.Forget(e.memory.remember(found.Events))
 	r := restorer{
 		store: e.store, set: e.set, retry: e.config.Retry, recorded: e.trail.Find, report: e.report,

@@ -72,3 +72,62 @@ func TestARateLimitWithoutATimePausesForAMinuteAtMost(t *testing.T) {
 		assert.Len(t, a.received(), 3)
 	})
 }
+
+// The rate limit of a receiver survives a restart and a reload, with retry or without. A receiver with
+// another configuration is asked at once.
+func TestARestartKeepsTheRateLimit(t *testing.T) {
+	for name, tt := range map[string]struct {
+		retry  bool
+		other  bool // configuration after the restart
+		kill   bool
+		limits bool // after it
+	}{
+		"kill":                  {retry: true, kill: true, limits: true},
+		"kill, without retry":   {kill: true, limits: true},
+		"shutdown":              {retry: true, limits: true},
+		"another URL, and kill": {retry: true, kill: true, other: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk()
+				retry := func(c *Config, _ *environment) { c.Retry.Enabled = tt.retry }
+				first := &answers{next: []answer{{status: http.StatusTooManyRequests, retryAfter: "1800"}}}
+				h := d.bootWith(t, nil, first, hooks, retry)
+				h.send(keyed("first"))
+				<-h.records
+				for i := range 5 { // they wait for the receiver
+					h.send(keyed(fmt.Sprint(i)))
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				assert.Len(t, first.received(), 1)
+
+				after, second, receivers := d, &answers{}, hooks
+				if tt.other {
+					receivers = only(to("https://other.example.com"))
+				}
+				if tt.kill {
+					after = d.copied()
+					defer shutdownNow(t, h)
+				} else {
+					shutdownNow(t, h)
+				}
+				after.bootWith(t, nil, second, receivers, retry)
+				time.Sleep(28 * time.Minute)
+				synctest.Wait()
+				if tt.limits {
+					assert.Empty(t, second.received())
+				} else {
+					assert.Len(t, second.received(), 5, "all but the first, which has a time of its own")
+				}
+				time.Sleep(2 * time.Hour)
+				synctest.Wait()
+				want := 5
+				if tt.retry {
+					want = 6
+				}
+				assert.Len(t, second.received(), want)
+			})
+		})
+	}
+}

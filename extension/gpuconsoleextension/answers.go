@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,17 +107,21 @@ func (a *api) services(ctx context.Context, p *parameters) (any, error) {
 	}
 	out := &consoleapi.ServicesAnswer{}
 	err := a.read(ctx, func() error {
-		all, err := a.reader.Services(ctx, match)
+		all, err := a.reader.Services(ctx, match, after != nil)
 		if err != nil {
 			return err
 		}
 		page := pageOf(after, limit, all.Len(), all.Key)
+		if page.next != nil {
+			a.reader.Keep(match, all)
+		}
+		some := all.Some(ctx, page.from, page.to)
 		if inference {
-			if err := all.AddInference(ctx, page.from, page.to); err != nil {
+			if err := some.AddInference(ctx); err != nil {
 				return err
 			}
 		}
-		out.Services, out.Trend, err = all.Page(ctx, page.from, page.to, trend, over)
+		out.Services, out.Trend, err = some.Page(ctx, trend, over)
 		out.Total, out.Next, out.Summary, out.Freshness = all.Len(), page.next, all.Summary, all.Freshness()
 		return err
 	})
@@ -240,7 +245,7 @@ func (a *api) events(_ context.Context, p *parameters) (any, error) {
 	if p.has("min_severity") {
 		q.MinSeverity = p.oneOf("min_severity", "", "info", "warn", "error")
 	}
-	if p.has("cluster") || p.has("namespace") || p.has("service") {
+	if slices.ContainsFunc(serviceParameters, p.has) {
 		key := p.key()
 		q.Service = &key
 	}

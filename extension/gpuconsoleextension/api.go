@@ -75,13 +75,15 @@ func (e *endpoint) method(w http.ResponseWriter, r *http.Request) *failure {
 	return nil
 }
 
+// serviceParameters name a service, by parameters.key.
+var serviceParameters = []string{"cluster", "slurm_cluster", "namespace", "service"}
+
 func (a *api) endpoints() []endpoint {
-	service := []string{"cluster", "slurm_cluster", "namespace", "service"}
-	with := func(more ...string) []string { return append(more, service...) }
+	with := func(more ...string) []string { return append(more, serviceParameters...) }
 	return []endpoint{
 		{name: "status", answer: a.status},
 		{name: "services", parameters: []string{"limit", "cursor", "q", "trend", "window", "inference"}, answer: a.services},
-		{name: "service", parameters: service, answer: a.service},
+		{name: "service", parameters: serviceParameters, answer: a.service},
 		{name: "pods", parameters: with("limit", "cursor"), answer: a.pods},
 		{name: "nodes", parameters: []string{"limit", "cursor", "q", "cluster", "node", "device", "attention"}, answer: a.nodes},
 		{name: "range", parameters: with("window", "by"), answer: a.charts},

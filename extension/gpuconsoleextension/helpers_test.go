@@ -104,6 +104,12 @@ type client struct {
 // serveAPI is the API over a store, without a port.
 func serveAPI(t testing.TB, s store.Store, now time.Time, change func(*Config)) *client {
 	t.Helper()
+	return serveAPIAt(t, s, func() time.Time { return now }, change)
+}
+
+// serveAPIAt is serveAPI with a clock.
+func serveAPIAt(t testing.TB, s store.Store, now func() time.Time, change func(*Config)) *client {
+	t.Helper()
 	config := createDefaultConfig().(*Config)
 	config.ShareFor = 0 // tests write, and ask in the same moment
 	if change != nil {
@@ -115,7 +121,7 @@ func serveAPI(t testing.TB, s store.Store, now time.Time, change func(*Config)) 
 	set.Logger = zap.New(core)
 	c, err := newExtension(set, config)
 	require.NoError(t, err)
-	c.now = func() time.Time { return now }
+	c.now = now
 	handler, err := newAPI(config, s, c.reader(s), c.settings, c.telemetry).handler()
 	require.NoError(t, err)
 	return &client{t: t, handler: handler, logs: logs}

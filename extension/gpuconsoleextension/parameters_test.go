@@ -68,6 +68,8 @@ func TestParametersThatAreRefused(t *testing.T) {
 		{"device_range", values("device", "GPU-1"), consoleapi.InvalidParameter, "window"},
 		{"device_range", values("device", long, "window", "5m"), consoleapi.InvalidParameter, "253"},
 		{"nodes", values("cluster", "c1"), consoleapi.InvalidParameter, "node is missing"},
+		{"events", values("slurm_cluster", "hpc"), consoleapi.InvalidParameter, "namespace is missing"},
+		{"events", values("cluster", "c1", "namespace", "ml"), consoleapi.InvalidParameter, "service is missing"},
 		{"events", values("min_severity", "bad"), consoleapi.InvalidParameter, "min_severity"},
 		{"events", values("cluster", "c1"), consoleapi.InvalidParameter, "namespace is missing"},
 		{"events", values("name", strings.Repeat("n", 129)), consoleapi.InvalidParameter, "128"},

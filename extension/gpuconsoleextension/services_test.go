@@ -4,6 +4,9 @@
 package gpuconsoleextension
 
 import (
+	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 )
 
 const gib = 1 << 30
@@ -24,6 +28,57 @@ func averages(utilization float64) map[string]float64 {
 		queries.ServicePodMemory: 60 * gib, queries.ServicePodLimit: 80 * gib, queries.ServicePodPower: 512.5,
 		queries.ServiceMemory: 120 * gib, queries.ServiceLimit: 160 * gib, queries.ServicePower: 1025,
 	}
+}
+
+// Pages that follow the first are of its moment and order, and only what they show is read for
+// them.
+func TestPagesThatFollow(t *testing.T) {
+	w := newWorld(t)
+	for i := range 7 {
+		w.service(svc{cluster: "c1", namespace: "ml", name: fmt.Sprint("s", i), pods: pods{reporting: 1}, devices: 1, figures: averages(0.5)})
+	}
+	counted := &countingStore{Store: w.store}
+	now := w.now
+	c := serveAPIAt(t, counted, func() time.Time { return now }, func(c *Config) { c.ShareFor = time.Second })
+	var names []string
+	var first int64
+	query := values("limit", "3", "trend", "true")
+	for page := range 3 {
+		before := counted.asked.Load()
+		got := ok[consoleapi.ServicesAnswer](c, "services", query)
+		asked := counted.asked.Load() - before
+		for _, s := range got.Services {
+			names = append(names, s.Service)
+			assert.Equal(t, 0.5, *s.Values.Utilization)
+		}
+		if page == 0 {
+			first = asked
+			for i := range 3 { // they would come first now
+				w.service(svc{cluster: "c1", namespace: "ml", name: fmt.Sprint("a", i), pods: pods{missing: 1}, partial: 1, ratio: 1, devices: 1, figures: averages(0.5)})
+			}
+		} else {
+			assert.Less(t, asked, first/2)
+		}
+		if got.Next != nil {
+			query.Set("cursor", *got.Next)
+		}
+		assert.Equal(t, w.now.UTC().Truncate(time.Millisecond), got.Freshness.EvaluatedAt)
+		now = now.Add(2 * time.Second) // responses are shared no longer
+	}
+	assert.Equal(t, []string{"s0", "s1", "s2", "s3", "s4", "s5", "s6"}, names)
+	query.Set("q", "a")
+	assert.NotEqual(t, 7, ok[consoleapi.ServicesAnswer](c, "services", query).Total, "others are read anew")
+}
+
+// countingStore counts the queries of a moment.
+type countingStore struct {
+	store.Store
+	asked atomic.Int64
+}
+
+func (s *countingStore) Instant(ctx context.Context, query string, at time.Time) (*store.Result, error) {
+	s.asked.Add(1)
+	return s.Store.Instant(ctx, query, at)
 }
 
 // fleetOfServices has a service of every kind.

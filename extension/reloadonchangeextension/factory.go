@@ -18,5 +18,9 @@ func NewFactory() extension.Factory {
 }
 
 func create(_ context.Context, set extension.Settings, cfg component.Config) (extension.Extension, error) {
-	return &watcher{config: *cfg.(*Config), logger: set.Logger, reload: hangUp}, nil
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	return &watcher{config: *cfg.(*Config), logger: set.Logger, telemetry: telemetry, reload: hangUp}, nil
 }

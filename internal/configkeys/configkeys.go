@@ -145,6 +145,14 @@ func inValue(path string, v any, t reflect.Type) (errs []error) {
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			errs = append(errs, inValue(join(path, key), values[key], t.Elem())...)
 		}
+	case t.Kind() == reflect.Bool:
+		if _, ok := v.(bool); !ok {
+			return []error{fmt.Errorf("%s: %s is neither true nor false: write one of them", path, written(v))}
+		}
+	case reflect.Zero(t).CanInt(), reflect.Zero(t).CanUint(), reflect.Zero(t).CanFloat():
+		if err := checkNumber(path, v, reflect.Zero(t).CanFloat()); err != nil {
+			return []error{err}
+		}
 	case t.Kind() == reflect.Slice:
 		list, _ := v.([]any)
 		for i, one := range list {
@@ -152,6 +160,40 @@ func inValue(path string, v any, t reflect.Type) (errs []error) {
 		}
 	}
 	return errs
+}
+
+// checkNumber reports a value that is no number, and how it is written as one.
+func checkNumber(path string, v any, fraction bool) error {
+	switch n := reflect.ValueOf(v); {
+	case n.CanInt(), n.CanUint(), n.CanFloat():
+		return nil
+	case n.Kind() == reflect.String:
+		text := strings.TrimSpace(n.String())
+		percent, isPercent := strings.CutSuffix(text, "%")
+		f, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
+		switch {
+		case err == nil && isPercent && fraction:
+			return fmt.Errorf("%s: %q is no number: write %v", path, n.String(), f/100)
+		case err == nil && !isPercent:
+			return fmt.Errorf("%s: %q is text: write the number without quotes", path, n.String())
+		}
+	}
+	example := "10"
+	if fraction {
+		example = "0.1"
+	}
+	return fmt.Errorf("%s: %s is no number: write one, as %s, here or in the environment variable that it is taken from", path, written(v), example)
+}
+
+// written returns a value as a person wrote it, or its shape.
+func written(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strconv.Quote(v)
+	case bool, int, int64, float64:
+		return fmt.Sprint(v)
+	}
+	return shape(v)
 }
 
 func checkDuration(path string, v any) error {

@@ -23,6 +23,9 @@ type config struct {
 	Receivers map[string]receiver `mapstructure:"receivers"`
 	List      []receiver          `mapstructure:"list"`
 	Own       own                 `mapstructure:"own"`
+	Most      int                 `mapstructure:"most"`
+	Share     *float64            `mapstructure:"share"`
+	On        bool                `mapstructure:"on"`
 }
 
 type Squashed struct {
@@ -56,7 +59,10 @@ endpoints: [a]
 storage: file_storage/a
 receivers: {a: {url: https://secret, timeout: 1m}, b: }
 list: [{timeout: 1s}]
-own: {timeout: 45, whatever: {there: is}}`},
+own: {timeout: 45, whatever: {there: is}}
+most: 5
+share: 1
+on: true`},
 		"empty":                 {yaml: ``},
 		"capitals":              {"Interval: 1s", []string{"Interval: there is no such key: did you mean interval?"}},
 		"a number":              {"interval: 45", []string{"interval: 45 has no unit: write 45s"}},
@@ -73,13 +79,19 @@ own: {timeout: 45, whatever: {there: is}}`},
 		"nothing between marks": {`interval: ""`, []string{`interval: "" is no duration`}},
 		"a list for a duration": {"interval: [1s]", []string{"interval: is a list, where a duration belongs"}},
 		"a key that is near":    {"endpoint: a", []string{"endpoint: there is no such key: did you mean endpoints?"}},
-		"a key that is far":     {"bananas: a", []string{"bananas: there is no such key: use endpoints, interval, list, own, receivers, storage, wait"}},
+		"a key that is far":     {"bananas: a", []string{"bananas: there is no such key: use endpoints, interval, list, most, on, own, receivers, share, storage, wait"}},
 		"a key below":           {"receivers: {a: {uri: https://secret}}", []string{"receivers::a::uri: there is no such key: did you mean url?"}},
 		"a value for keys":      {"receivers: {a: https://secret}", []string{"receivers::a: is a single value, where keys and values belong"}},
 		"a list for keys":       {"receivers: [a]", []string{"receivers: is a list, where keys and values belong"}},
 		"a number for text":     {"receivers: {a: {url: 2.95}}", []string{`receivers::a::url: is a number, where text belongs: write it in quotes, as "2.95"`}},
 		"a date for text":       {"endpoints: [!!timestamp 2026-05-01]", []string{`endpoints::0: is a date, where text belongs: write it in quotes, as "2026-05-01"`}},
 		"a truth for text":      {"endpoints: [a, yes, true]", []string{`endpoints::2: is true or false, where text belongs`}},
+		"a word for a number":   {"most: lots", []string{`most: "lots" is no number: write one, as 10, here or in the environment variable that it is taken from`}},
+		"a percentage":          {"share: 5%", []string{`share: "5%" is no number: write 0.05`}},
+		"a percentage of pods":  {"most: 5%", []string{`most: "5%" is no number: write one, as 10`}},
+		"a quoted count":        {`most: "5"`, []string{`most: "5" is text: write the number without quotes`}},
+		"a list for a number":   {"most: [5]", []string{"most: a list is no number"}},
+		"a word for a truth":    {"on: maybe", []string{`on: "maybe" is neither true nor false`}},
 		"several at once":       {"{interval: 45, endpoint: a, wait: 3}", []string{"interval: 45", "endpoint: there", "wait: 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,6 +68,9 @@ type CostReport struct {
 	// the fleet's time is unknown.
 	OpenHours    []time.Time `json:"open_hours"`
 	UnknownHours []time.Time `json:"unknown_hours"`
+	// PartDays are days of which a part was asked for, and of which only the sum is kept: From
+	// and To are then of what counts.
+	PartDays []time.Time `json:"part_days"`
 }
 
 // CostLine is a group, or what has no owner, in a period.

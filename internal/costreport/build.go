@@ -53,6 +53,7 @@ type Builder struct {
 	lines      map[lineKey]*sums
 	spans      map[int64]*span
 	classes    map[classKey]int64
+	partDays   map[int64]bool // days that the store added up, and of which a part is asked for, in Unix seconds
 	kept       map[Group]bool // groups with lines of their own; nil: all
 	// average and marginal are kinds of carbon intensity that there are.
 	average, marginal bool
@@ -60,7 +61,7 @@ type Builder struct {
 
 // New returns a Builder. Options must be valid.
 func New(o Options) *Builder {
-	return &Builder{Options: o, lines: map[lineKey]*sums{}, spans: map[int64]*span{}, classes: map[classKey]int64{}}
+	return &Builder{Options: o, lines: map[lineKey]*sums{}, spans: map[int64]*span{}, classes: map[classKey]int64{}, partDays: map[int64]bool{}}
 }
 
 // Build adds up rows, each hour and key of which is there once.
@@ -70,10 +71,6 @@ func Build(rows []usage.Row, o Options) Report {
 		b.Add(&rows[i])
 	}
 	return b.Report()
-}
-
-func (b *Builder) wanted(hour time.Time) bool {
-	return (b.From.IsZero() || !hour.Before(b.From.Truncate(time.Hour))) && (b.To.IsZero() || hour.Before(b.To))
 }
 
 // currency is the place of a row's currency; -1: it has no price.
@@ -118,10 +115,10 @@ func (b *Builder) period(hour time.Time, day bool) (start, end time.Time) {
 
 // Add adds a row; each hour and key is added once. It keeps the row's texts, not the row.
 func (b *Builder) Add(r *usage.Row) {
-	if !b.wanted(r.Hour) {
+	b.See(r)
+	if !b.wanted(r) {
 		return
 	}
-	b.See(r)
 	start, end := b.period(r.Hour, r.Day)
 	key := lineKey{start: start.UnixNano(), state: r.State}
 	if b.grouped(r.State) {
@@ -146,7 +143,8 @@ func (b *Builder) Add(r *usage.Row) {
 // See notes a row of which the report has no line, since it is not of the owners that are
 // asked for: how much of an hour is unknown is of the whole fleet.
 func (b *Builder) See(r *usage.Row) {
-	if !b.wanted(r.Hour) {
+	b.cut(r)
+	if !b.wanted(r) {
 		return
 	}
 	s := b.spans[r.Hour.Unix()]
@@ -271,8 +269,15 @@ func (b *Builder) Report() Report {
 			unknown[start.UnixNano()] = true
 		}
 	}
+	r.From, r.To = b.covered()
+	for _, at := range slices.Sorted(maps.Keys(b.partDays)) {
+		r.PartDays = append(r.PartDays, time.Unix(at, 0).UTC())
+	}
 	for key, l := range b.lines {
 		l.UnknownHours = unknown[key.start]
+		if b.Step == Whole {
+			l.Start, l.End = r.From, r.To
+		}
 		r.Lines = append(r.Lines, l.Line)
 	}
 	slices.SortFunc(r.Lines, func(x, y Line) int {

@@ -158,6 +158,9 @@ type Report struct {
 	Intensities     []string    // kinds of carbon intensity: average, marginal
 	OpenHours       []time.Time // that are not closed
 	UnknownHours    []time.Time // with more than 1 % unknown
+	// PartDays are days of which a part was asked for, and of which the store has the sum of the
+	// day alone: From and To are then those of what counts.
+	PartDays []time.Time
 }
 
 // Money reports whether the costs are those of all the time.

@@ -52,6 +52,45 @@ func node() []usage.Row {
 	}
 }
 
+// The store keeps the sum alone of old days: a report of a part of them is of other times than
+// asked for, and has these. Reports of adjacent times count each day once.
+func TestPartsOfDays(t *testing.T) {
+	first := t0.Truncate(day)
+	var rows []usage.Row
+	for i := range 4 {
+		r := row(0, usage.Held, "ml", "a", hourMS<<i)
+		if r.Hour, r.Day = first.AddDate(0, 0, i), true; i == 3 { // the newest has hours still
+			r.Hour, r.Day = r.Hour.Add(12*time.Hour), false
+		}
+		rows = append(rows, r)
+	}
+	at := func(days float64) time.Time { return first.Add(time.Duration(days * float64(day))) }
+	for _, tt := range []struct {
+		from, to         float64 // asked for
+		realFrom, realTo float64
+		hours            int64
+		parts            []time.Time
+	}{
+		{0, 3, 0, 3, 1 + 2 + 4, nil},
+		{0, 1.5, 0, 1, 1, []time.Time{at(1)}},
+		{0.5, 1.5, 0, 1, 1, []time.Time{at(0), at(1)}},
+		{1.5, 2.5, 1, 2, 2, []time.Time{at(1), at(2)}},
+		{1.5, 3.75, 1, 3.75, 2 + 4 + 8, []time.Time{at(1)}},
+		{1.25, 1.5, 1, 2, 2, []time.Time{at(1)}},
+		{3.25, 3.75, 3.25, 3.75, 8, nil},
+	} {
+		for _, step := range []Step{Whole, Daily, Hourly} {
+			r := Build(rows, Options{By: ByService, Step: step, From: at(tt.from), To: at(tt.to)})
+			assert.Equal(t, tt.hours*hourMS, r.Total.Held, tt)
+			assert.Equal(t, tt.parts, r.PartDays, tt)
+			assert.Equal(t, []time.Time{at(tt.realFrom), at(tt.realTo)}, []time.Time{r.From, r.To}, tt)
+			for _, l := range r.Lines {
+				assert.False(t, step == Whole && (l.Start != r.From || l.End != r.To), l)
+			}
+		}
+	}
+}
+
 func TestWorkedExample(t *testing.T) {
 	r := Build(node(), Options{By: ByTenant, From: t0, To: t0.Add(time.Hour)})
 	require.Len(t, r.Lines, 6)

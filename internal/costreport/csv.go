@@ -4,13 +4,14 @@
 package costreport
 
 import (
-	"encoding/csv"
+	"bufio"
 	"encoding/json"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
@@ -47,25 +48,41 @@ var csvGroups = []struct {
 // dioxide grams, and all numbers are exact.
 func WriteCSV(w io.Writer, r *Report) error {
 	columns := csvColumns(r)
-	out := csv.NewWriter(w)
+	out := bufio.NewWriter(w)
 	cells := make([]string, len(columns))
 	for i, c := range columns {
 		cells[i] = c.name
 	}
-	if err := out.Write(cells); err != nil {
-		return err
-	}
+	writeLine(out, cells)
 	for i := range r.Lines {
 		l := r.line(&r.Lines[i])
 		for i, c := range columns {
 			cells[i] = c.cell(&l)
 		}
-		if err := out.Write(cells); err != nil {
-			return err
-		}
+		writeLine(out, cells)
 	}
-	out.Flush()
-	return out.Error()
+	return out.Flush()
+}
+
+// writeLine writes a line of CSV. A cell is in quotes if it has more than letters, digits and a few
+// signs: a spreadsheet that separates cells at semicolons or tabs would find them in names too. An
+// error is that of the next Flush.
+func writeLine(out *bufio.Writer, cells []string) {
+	for i, cell := range cells {
+		if i > 0 {
+			_ = out.WriteByte(',')
+		}
+		if strings.ContainsFunc(cell, separates) {
+			cell = `"` + strings.ReplaceAll(cell, `"`, `""`) + `"`
+		}
+		_, _ = out.WriteString(cell)
+	}
+	_ = out.WriteByte('\n')
+}
+
+// separates reports whether some program might end a cell at r.
+func separates(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._:/+-", r)
 }
 
 func csvColumns(r *Report) []csvColumn {
@@ -160,9 +177,10 @@ func csvText(text *string) string {
 	return harmless(*text)
 }
 
-// harmless is a text that no spreadsheet takes for a formula: names are chosen by others.
+// harmless returns a text that no spreadsheet takes for a formula: others choose the names. Some
+// ignore blanks in front, and know the full-width forms of the characters.
 func harmless(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+	if first := strings.TrimLeftFunc(text, unicode.IsSpace); first != "" && strings.ContainsAny(string([]rune(first)[0]), "=+-@＝＋－＠") {
 		return "'" + text
 	}
 	return text

@@ -4,6 +4,7 @@
 package costreport
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
@@ -120,6 +121,20 @@ func TestCSVCells(t *testing.T) {
 	assert.Empty(t, all[i]["priced_cost"])
 	assert.Equal(t, "1200", all[i]["unpriced_gpu_seconds"])
 	assert.Equal(t, "true", all[len(all)-7]["open"])
+}
+
+// Others choose the names of tenants and services: no spreadsheet takes one for a formula.
+func TestNamesAreNoFormulas(t *testing.T) {
+	for name, want := range map[string]string{
+		"svc": "svc", "a=b": "a=b", "": "", "=1+1": "'=1+1", "@x": "'@x", "-1": "'-1", " =1": "' =1", "\t+1": "'\t+1", "＝1": "'＝1", "＠x": "'＠x",
+	} {
+		assert.Equal(t, want, harmless(name), name)
+	}
+	var line bytes.Buffer
+	out := bufio.NewWriter(&line)
+	writeLine(out, []string{"svc;=cmd()", `a"b`, "1", "ns/a-b"})
+	require.NoError(t, out.Flush())
+	assert.Equal(t, "\"svc;=cmd()\",\"a\"\"b\",1,ns/a-b\n", line.String(), "a semicolon separates no cells")
 }
 
 // column is a column of FOCUS as the specification has it.
@@ -272,6 +287,23 @@ func TestFOCUSRatios(t *testing.T) {
 	for boards, s := range sums {
 		assert.Equal(t, "1", s.RatString(), boards)
 	}
-	assert.Equal(t, r.Total.Cost.String(), sum(t, all, "EffectiveCost"), "of what is spread nothing is lost")
+	effective, ok := new(big.Rat).SetString(sum(t, all, "EffectiveCost"))
+	require.True(t, ok)
+	unpriced := 0
+	for _, cells := range all {
+		if cells["EffectiveCost"] != "" {
+			continue
+		}
+		unpriced++
+		assert.NotEqual(t, "H100", cells["x_GpuModel"], "what has no price has no cost")
+		shared, ok := new(big.Rat).SetString(cells["x_SharedCost"])
+		require.True(t, ok)
+		effective.Add(effective, shared)
+	}
+	assert.Positive(t, unpriced)
+	total, ok := new(big.Rat).SetString(r.Total.Cost.String())
+	require.True(t, ok)
+	assert.Equal(t, total.RatString(), effective.RatString(), "of what is spread nothing is lost")
+	assert.Equal(t, "0", sum(t, all, "x_SharedCost"))
 	assert.ErrorIs(t, WriteFOCUS(&bytes.Buffer{}, &Report{Options: Options{By: ByTenant}}), errFOCUS)
 }

@@ -4,8 +4,8 @@
 package costreport
 
 import (
+	"bufio"
 	"cmp"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"io"
@@ -79,6 +79,7 @@ var focusColumns = []struct {
 	{"x_NodePool", func(l *focusLine) string { return harmless(l.Group.NodePool) }},
 	{"x_GpuUsedHours", func(l *focusLine) string { return l.measured(l.Used) }},
 	{"x_GpuIdleHours", func(l *focusLine) string { return l.measured(l.Idle) }},
+	{"x_SharedCost", (*focusLine).shared},
 	{"x_EnergyJoules", func(l *focusLine) string {
 		if l.AllEnergy() == 0 {
 			return "" // not measured
@@ -103,14 +104,12 @@ func WriteFOCUS(w io.Writer, r *Report) error {
 	if r.By != ByRow || r.Top != 0 {
 		return errFOCUS
 	}
-	out := csv.NewWriter(w)
+	out := bufio.NewWriter(w)
 	cells := make([]string, len(focusColumns))
 	for i, c := range focusColumns {
 		cells[i] = c.name
 	}
-	if err := out.Write(cells); err != nil {
-		return err
-	}
+	writeLine(out, cells)
 	ratios := ratiosOf(r)
 	for i := range r.Lines {
 		l := focusLine{&r.Lines[i], r, ratios[i]}
@@ -122,12 +121,9 @@ func WriteFOCUS(w io.Writer, r *Report) error {
 				cells[i] = c.cell(&l)
 			}
 		}
-		if err := out.Write(cells); err != nil {
-			return err
-		}
+		writeLine(out, cells)
 	}
-	out.Flush()
-	return out.Error()
+	return out.Flush()
 }
 
 // ratiosOf are the parts that lines have of the time of their boards in their period, in
@@ -166,12 +162,21 @@ func (l *focusLine) description() string {
 	return "GPU time without owner: " + l.State
 }
 
-// effective is the cost, and what was spread: of a line without price that alone.
+// effective is the cost and what was spread. Without a price it is not known: what was spread
+// is a part of it.
 func (l *focusLine) effective() string {
-	if !l.report.Money(&l.Amounts) && l.Shared == (prices.Money{}) {
+	if !l.report.Money(&l.Amounts) {
 		return ""
 	}
 	return l.Cost.Add(l.Shared).String()
+}
+
+// shared is what was spread to the line, or from it.
+func (l *focusLine) shared() string {
+	if !l.report.ShareUnheld || l.report.Currency == "" {
+		return ""
+	}
+	return l.Shared.String()
 }
 
 func (l *focusLine) costOf(kind string) string {

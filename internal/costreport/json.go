@@ -18,7 +18,7 @@ func JSON(r *Report) consoleapi.CostReport {
 		By: string(r.By), Step: known(string(r.Step)), From: instant(r.From), To: instant(r.To), ShareUnheld: r.ShareUnheld,
 		Currency: known(r.Currency), OtherCurrencies: notNil(r.OtherCurrencies), Lines: []consoleapi.CostLine{}, States: []consoleapi.CostLine{},
 		Total: r.line(&r.Total), Unpriced: []consoleapi.CostUnpriced{}, Intensities: notNil(r.Intensities),
-		OpenHours: notNil(r.OpenHours), UnknownHours: notNil(r.UnknownHours),
+		OpenHours: notNil(r.OpenHours), UnknownHours: notNil(r.UnknownHours), PartDays: notNil(r.PartDays),
 	}
 	for i := range r.Lines {
 		out.Lines = append(out.Lines, r.line(&r.Lines[i]))

@@ -26,12 +26,15 @@ type Device struct {
 	owners owners
 	of     *devices // that it is one of, nil once forgotten
 
+	named      uint64            // number of the last page with a row of the device without a value
+	blank      bool              // the last page had no other row of it
 	seen       uint64            // number of the last page that had the device,
 	lastSeen   pcommon.Timestamp // its time,
 	seenBefore pcommon.Timestamp // and the time of the page before that one
 
 	// Of the current page:
 	learned  *Labels // added last
+	evidence Evidence
 	values   readings
 	labelled labelled
 	raw      []rawPoint
@@ -150,7 +153,7 @@ func (d *Device) startPage(number uint64, time pcommon.Timestamp) {
 	clear(d.values)
 	d.raw = d.raw[:0]
 	d.labelled.startPage()
-	d.facts, d.learned = facts{}, nil
+	d.facts, d.learned, d.evidence = facts{}, nil, 0
 	d.owners.startPage()
 }
 
@@ -161,6 +164,7 @@ func keep(dst *string, v string) {
 }
 
 func (d *Device) learn(r *row) {
+	d.evidence |= r.evidence
 	for fact, text := range r.facts.text {
 		if d.parent != nil || Fact(fact) < PartProfile {
 			keep(&d.facts.text[fact], text)
@@ -178,15 +182,15 @@ func (d *Device) learn(r *row) {
 
 // keepValue keeps the value of a row of a known field, on the board where it belongs
 // there. It reports false for a row that is a repetition.
-func (d *Device) keepValue(s *Series, v float64) bool {
+func (d *Device) keepValue(s *Series, field *devicetable.Field, v float64) bool {
 	f := s.family
 	rank := rankOwn
 	if !s.labels.row.owner.empty() {
 		rank = rankOwner
 	}
-	if f.field.Scope == devicetable.Board && d.parent != nil {
+	if field.Scope == devicetable.Board && d.parent != nil {
 		rank = rankPart
-		if d.part == "0" && f.field.Several == devicetable.First {
+		if d.part == "0" && field.Several == devicetable.First {
 			rank = rankFirstPart
 		}
 		d = d.parent
@@ -194,24 +198,25 @@ func (d *Device) keepValue(s *Series, v float64) bool {
 	if s.labels.lesser {
 		rank = rankLesser
 	}
-	v, _ = f.field.Bounds.Within(f.field.Convert(v)) // check has refused what is not
-	text := ""
-	if f.field.Label != "" {
-		text = s.labels.rowText(f.field)
+	v, _ = field.Bounds.Within(field.Convert(v)) // check has refused what is not
+	text := f.row
+	if field.Label != "" && text == "" {
+		text = s.labels.rowText(field)
 	}
 	if d.of != nil && d.of.vendor.Lesser != nil {
 		x := d.values[f.id]
-		if f.field.Label != "" {
+		if field.Label != "" {
 			x = d.labelled[f.id][text]
 		}
 		if x.Known() && (x.rank == rankLesser) != (rank == rankLesser) {
 			d.Count(Dropped, 1) // one of the two is
 		}
 	}
-	if f.field.Label == "" {
-		return d.values[f.id].add(f.field, v, rank)
+	x := Reading{V: v, rank: rank, prefer: f.prefer}
+	if field.Label == "" {
+		return d.values[f.id].add(field, x)
 	}
-	return d.labelled.add(f.id, f.field, text, v, rank)
+	return d.labelled.add(f.id, field, text, x)
 }
 
 // anyOf reports whether the page has a value of one of some fields.

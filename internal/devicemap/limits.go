@@ -50,12 +50,13 @@ const (
 	Unparsable                // a line that is not in the text format
 	Dropped                   // one of the families that the table drops
 	Implausible               // no device can have the value
+	Ambiguous                 // the page contradicts itself about the unit
 	numReasons
 )
 
 var reasonNames = [numReasons]string{
 	"sentinel", "not_a_number", "negative", "no_sensor",
-	"no_device", "not_", "unmapped", "wrong_type", "limit", "repeated", "unparsable", "dropped", "implausible",
+	"no_device", "not_", "unmapped", "wrong_type", "limit", "repeated", "unparsable", "dropped", "implausible", "ambiguous",
 }
 
 // Refused counts rows that became no data, by Reason.

@@ -31,6 +31,8 @@ type Page struct {
 type Row struct {
 	Series *Series
 	Value  float64
+	// Decimal is that the page writes the value with a decimal point.
+	Decimal bool
 }
 
 // Type is the type on the TYPE line of a family.
@@ -49,15 +51,19 @@ type Family struct {
 	Help string
 	Type Type
 
-	name    string
-	id      devicetable.ID
-	field   *devicetable.Field // nil for a family that is not in the table
-	ours    bool               // not one of the exporter's process
-	dropped bool
-	passed  bool   // known, and in no table
-	share   int    // place in an owner's shares, or notShared
-	metric  string // the name of a family that is not in the table, "" until it is asked for
-	noted   noted
+	name     string
+	id       devicetable.ID
+	field    *devicetable.Field // nil for a family that is not in the table
+	or       *devicetable.Field // the field in the other unit of an ambiguous name
+	row      string             // text of its rows, of a field with numbered families
+	prefer   uint8              // before other names of the field, see devicetable.Named
+	evidence Evidence
+	ours     bool // not one of the exporter's process
+	dropped  bool
+	passed   bool   // known, and in no table
+	share    int    // place in an owner's shares, or notShared
+	metric   string // the name of a family that is not in the table, "" until it is asked for
+	noted    noted
 }
 
 // NewFamily returns the family of a name, without TYPE and HELP.
@@ -66,10 +72,10 @@ func (v *Vendor) NewFamily(name string) *Family {
 	if v.Family != nil {
 		canonical = v.Family(name)
 	}
-	f := &Family{name: name, share: notShared, ours: v.ours(canonical), dropped: v.Table.Drops(canonical), passed: v.Table.Passes(canonical)}
-	if id, known := v.Table.ByName(canonical); known {
-		f.id, f.field = id, &v.Table.Fields[id]
-		f.share = v.Shares.place(id)
+	f := &Family{name: name, share: notShared, ours: v.ours(canonical), dropped: v.Table.Drops(canonical), passed: v.Table.Passes(canonical), evidence: v.evidence(canonical)}
+	if n, known := v.Table.Named(canonical); known {
+		f.id, f.field, f.or, f.row, f.prefer = n.ID, n.Field, n.Or, n.Row, n.Prefer
+		f.share = v.Shares.place(n.ID)
 	}
 	return f
 }
@@ -153,6 +159,10 @@ func (s *Series) Ours() bool { return s.family.ours }
 
 // Field is the field of the series' family, if the vendor's table has it.
 func (s *Series) Field() (id devicetable.ID, known bool) { return s.family.id, s.family.field != nil }
+
+// Printed is the field of the series' family in the unit that the page has under this
+// name, nil for a family that the vendor's table does not have.
+func (s *Series) Printed() *devicetable.Field { return s.family.field }
 
 // Labels are the labels of the series by their keys, sorted.
 func (s *Series) Labels() iter.Seq2[string, string] { return pairs(s.labels.all) }

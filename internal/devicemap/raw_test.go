@@ -28,7 +28,7 @@ func judged(t *Target, page string) string {
 		if blank {
 			v = 65535
 		}
-		rows = append(rows, Row{NewSeries(t.vendor.NewFamily(family), t.vendor.NewLabels(labels), nil), v})
+		rows = append(rows, Row{NewSeries(t.vendor.NewFamily(family), t.vendor.NewLabels(labels), nil), v, false})
 	}
 	r := t.Map(&Page{Time: pcommon.Timestamp(t.page.number+1) * 1e9, Up: page != "", Rows: rows, Samples: len(rows)}, Exporter{Address: "a"})
 	var out []string

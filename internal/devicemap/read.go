@@ -3,7 +3,11 @@
 
 package devicemap
 
-import "go.opentelemetry.io/collector/pdata/pcommon"
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
+)
 
 // read sorts all rows of one page to their devices.
 func (t *Target) read(p *Page) {
@@ -15,8 +19,14 @@ func (t *Target) read(p *Page) {
 		t.surveyed.find(t.vendor, p, t.page.number)
 	}
 	for i := range p.Rows {
-		t.readRow(p.Rows[i].Series, p.Rows[i].Value, p.Time)
+		s := p.Rows[i].Series
+		if s.family.or != nil {
+			t.page.unclear = append(t.page.unclear, p.Rows[i])
+			continue
+		}
+		t.readRow(s, s.family.field, p.Rows[i].Value, p.Time)
 	}
+	t.readUnclear(p.Time)
 	for i := range t.page.shares {
 		t.page.shares[i].settle()
 	}
@@ -24,7 +34,84 @@ func (t *Target) read(p *Page) {
 	t.page.shares = t.page.shares[:0]
 }
 
-func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
+// meanings are what ambiguous families of the exporters of a page mean, each exporter by its
+// host: a page has one, unless it is one that a Prometheus server federates.
+type meanings struct {
+	now    map[string]Evidence // of this page
+	before map[string]Evidence // of the last page with values that decided
+}
+
+// readUnclear reads the rows of ambiguous families, once all others have shown what the
+// page is.
+func (t *Target) readUnclear(now pcommon.Timestamp) {
+	p, m := &t.page, &t.meanings
+	if len(p.unclear) == 0 {
+		return
+	}
+	if m.now == nil {
+		m.now, m.before = map[string]Evidence{}, map[string]Evidence{}
+	}
+	clear(m.now)
+	for _, r := range p.unclear {
+		m.now[r.Series.labels.row.facts.text[Host]] |= t.evidenceOf(r)
+	}
+	for _, d := range p.order {
+		if e, has := m.now[d.facts.text[Host]]; has {
+			m.now[d.facts.text[Host]] = e | d.evidence
+		}
+	}
+	for _, r := range p.unclear {
+		f, host := r.Series.family, r.Series.labels.row.facts.text[Host]
+		if t.absentInEither(r) {
+			p.refused[Sentinel]++
+			continue
+		}
+		meaning, why := t.vendor.Meaning(m.now[host], m.before[host])
+		field := f.field
+		switch {
+		case meaning == OtherUnit:
+			field = f.or
+		case meaning == Contradictory, meaning == Undecided && r.Value != 0:
+			field = nil
+			if p.doubt == "" {
+				p.doubt = f.name + ": " + why
+			}
+		}
+		t.readRow(r.Series, field, r.Value, now)
+	}
+	for host, e := range m.now {
+		decides := e&(Fraction|AboveOne) == Fraction || e&(Fraction|AboveOne) == AboveOne
+		if _, known := m.before[host]; decides && (known || len(m.before) < MaxDevices) {
+			m.before[host] = e
+		}
+	}
+	clear(p.unclear)
+	p.unclear = p.unclear[:0]
+}
+
+// evidenceOf is what a row of an ambiguous family shows of the page.
+func (t *Target) evidenceOf(r Row) Evidence {
+	e := r.Series.labels.row.evidence
+	if _, ok := t.vendor.check(r.Value, r.Series.family.field); !ok || t.absentInEither(r) {
+		return e
+	}
+	if r.Decimal || r.Value > 0 && r.Value < 1 {
+		e |= Fraction
+	}
+	if r.Value > 1 {
+		e |= AboveOne
+	}
+	return e
+}
+
+func (t *Target) absentInEither(r Row) bool {
+	f := r.Series.family
+	return t.vendor.absent(f.field, r.Value) || t.vendor.absent(f.or, r.Value)
+}
+
+// readRow reads a row with the field of its family, which is nil for a family that is not
+// in the table, and for an ambiguous one of which the unit is not known.
+func (t *Target) readRow(s *Series, field *devicetable.Field, v float64, now pcommon.Timestamp) {
 	refused := &t.page.refused
 	f := s.family
 	switch {
@@ -36,8 +123,12 @@ func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 		return
 	}
 	t.fields.note(s, t.page.number)
-	if reason, ok := t.vendor.check(v, f.field); !ok {
+	if reason, ok := t.vendor.check(v, field); !ok {
 		refused[reason]++
+		if d := s.labels.device; d != nil && d.of == &t.devices && d.named != t.page.number {
+			d.named = t.page.number
+			t.page.named = append(t.page.named, d)
+		}
 		return
 	}
 	t.page.time = now
@@ -58,6 +149,7 @@ func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 		return
 	}
 	t.page.see(d, s.labels)
+	d.evidence |= f.evidence
 	held := d
 	if t.vendor.HeldWhole && d.parent != nil {
 		held = d.parent
@@ -70,15 +162,17 @@ func (t *Target) readRow(s *Series, v float64, now pcommon.Timestamp) {
 		d.raw = append(d.raw, rawPoint{s, v, true})
 	}
 	switch {
-	case f.field != nil:
-		if !d.keepValue(s, v) {
+	case field != nil:
+		if !d.keepValue(s, field, v) {
 			refused[Repeated]++
 		}
 		if f.share != notShared {
-			if row, may := d.note(place, s, v); may {
+			if row, may := d.note(place, s, field, v); may {
 				t.page.shares = append(t.page.shares, row)
 			}
 		}
+	case f.field != nil:
+		refused[Ambiguous]++
 	case f.dropped:
 		refused[Dropped]++
 	case !t.opts.OTel:
@@ -125,9 +219,9 @@ func (t *Target) readLoose(s *Series, v float64) {
 func (p *pageState) start(page *Page) {
 	p.number++
 	p.time = 0
-	p.order = p.order[:0]
+	p.order, p.named = p.order[:0], p.named[:0]
 	p.loose = p.loose[:0]
-	p.refused, p.over, p.counted = page.Refused, page.Over, 0
+	p.refused, p.over, p.counted, p.doubt = page.Refused, page.Over, 0, ""
 }
 
 // see notes that a row with the labels is about the device, and about its board.

@@ -11,9 +11,10 @@ import (
 
 // Reading is the value of one field of one device on a page.
 type Reading struct {
-	V    float64 // in the base unit
-	rows uint32  // more than one: that V is the sum of
-	rank rank
+	V      float64 // in the base unit
+	rows   uint32  // more than one: that V is the sum of
+	rank   rank
+	prefer uint8 // of the name that the row has, see devicetable.Named
 }
 
 // rank orders rows of one field for one device: the higher one wins.
@@ -31,25 +32,25 @@ const (
 // Known reports whether the page has a value.
 func (x Reading) Known() bool { return x.rank != rankNone }
 
-// offer keeps the better of what is there and the new row: rank, then the
-// greater. A code is not a quantity: the last row wins.
-func (x *Reading) keepBetter(v float64, r rank, code bool) {
-	if r < x.rank || r == x.rank && !code && v < x.V {
+// keepBetter keeps the better of what is there and the new row: rank, then the name, then
+// the greater. A code is not a quantity: the last row wins.
+func (x *Reading) keepBetter(n Reading, code bool) {
+	if n.rank < x.rank || n.rank == x.rank && (n.prefer < x.prefer || n.prefer == x.prefer && !code && n.V < x.V) {
 		return
 	}
-	*x = Reading{V: v, rank: r}
+	*x = n
 }
 
 // add takes a further row of a field. It reports false for a row that is a repetition.
-func (x *Reading) add(f *devicetable.Field, v float64, r rank) bool {
-	if r != x.rank || f.Several == devicetable.Greatest {
-		x.keepBetter(v, r, f.Code)
+func (x *Reading) add(f *devicetable.Field, n Reading) bool {
+	if n.rank != x.rank || n.prefer != x.prefer || f.Several == devicetable.Greatest {
+		x.keepBetter(n, f.Code)
 		return true
 	}
 	if f.Several == devicetable.First {
 		return false
 	}
-	x.V += v
+	x.V += n.V
 	x.rows = max(x.rows, 1) + 1
 	return true
 }
@@ -90,10 +91,10 @@ func (l *labelled) rows(id devicetable.ID) map[string]Reading {
 	return rows
 }
 
-func (l *labelled) add(id devicetable.ID, f *devicetable.Field, text string, v float64, r rank) bool {
+func (l *labelled) add(id devicetable.ID, f *devicetable.Field, text string, n Reading) bool {
 	rows := l.rows(id)
 	x := rows[text]
-	ok := x.add(f, v, r)
+	ok := x.add(f, n)
 	rows[text] = x
 	return ok
 }
@@ -117,6 +118,15 @@ type Cumulative struct {
 	// last is the last reading; below 0 the last good one, negated, of a counter that has
 	// fallen since, see ObserveSteady. There are many of these: another field is noticed.
 	last float64
+}
+
+// hold returns the last reading where v is less by not more than a step: the page has the
+// counter under a name with a coarser unit than before, and it has not fallen.
+func (c *Cumulative) hold(v, step float64) float64 {
+	if v < c.last && c.last-v < step {
+		return c.last
+	}
+	return v
 }
 
 // Observe takes a reading and returns the start time of the counter.

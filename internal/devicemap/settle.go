@@ -173,7 +173,7 @@ func (d *Device) sumParts(m *Memory, page uint64) {
 	}
 	set := func(ids []devicetable.ID, v float64, ok bool) {
 		if ok && onPage > 0 && len(ids) > 0 {
-			d.values[ids[0]].keepBetter(v, rankPart, false)
+			d.values[ids[0]].keepBetter(Reading{V: v, rank: rankPart}, false)
 		}
 	}
 	set(m.Used, usage, hasUsage)

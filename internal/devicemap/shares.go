@@ -51,12 +51,17 @@ type ownerShares struct {
 // shareValue is an owner's share on a page. Rows that contradict each other give none.
 type shareValue struct {
 	v             float64 // in the base unit
+	prefer        uint8   // of the name that the row has
 	known, contra bool
 }
 
-func (s *shareValue) add(v float64) {
-	s.contra = s.contra || s.known && s.v != v
-	s.v, s.known = v, true
+func (s *shareValue) add(v float64, prefer uint8) {
+	switch {
+	case !s.known || prefer > s.prefer:
+		*s = shareValue{v: v, prefer: prefer, known: true}
+	case prefer == s.prefer:
+		s.contra = s.contra || s.v != v
+	}
 }
 
 // share is a row of an owner, which is a share if its family has a row of the
@@ -65,24 +70,24 @@ type share struct {
 	device *Device
 	place  int // among the device's owners
 	family *Family
-	v      float64
+	v      float64 // in the base unit
 }
 
 // note takes a row of one of the fields with shares, and returns it where it may be a
 // share.
-func (d *Device) note(place int, s *Series, v float64) (share, bool) {
+func (d *Device) note(place int, s *Series, field *devicetable.Field, v float64) (share, bool) {
 	h := &s.labels.row.owner
 	if h.empty() {
 		d.owners.whole = append(d.owners.whole, s.family)
 	}
-	return share{d, place, s.family, v}, place != noOwner && h.shared()
+	return share{d, place, s.family, field.Convert(v)}, place != noOwner && h.shared()
 }
 
 // settle decides, at the end of a page, whether the row was a share.
 func (s *share) settle() {
 	hs := &s.device.owners
 	if slices.Contains(hs.whole, s.family) {
-		hs.list[s.place].shares[s.family.share].add(s.family.field.Convert(s.v))
+		hs.list[s.place].shares[s.family.share].add(s.v, s.family.prefer)
 	}
 }
 

@@ -57,6 +57,13 @@ type Vendor struct {
 	// the exporter has.
 	Counted []devicetable.ID
 
+	// Evidence returns what the name of a family, or of a label-type field, shows of what the
+	// ambiguous families of its page mean. nil: nothing.
+	Evidence func(name string) Evidence
+	// Meaning decides what they mean, given the evidence of a page, and that of the last page
+	// that had values to decide by. why describes a contradiction.
+	Meaning func(now, before Evidence) (m Meaning, why string)
+
 	// Identify finds the device that labels are about: the hw.id of the board, "" where
 	// they name none, and the number of the board's part, "" for the board itself.
 	Identify func(labels iter.Seq2[string, string]) (board, part string)
@@ -102,6 +109,29 @@ type Vendor struct {
 	Derive func() Derivation
 }
 
+// Evidence is a set of what a page shows of what its ambiguous families mean, see
+// devicetable.Variant.
+type Evidence uint8
+
+const (
+	// Fraction: a value of theirs has a decimal point, or is between 0 and 1.
+	Fraction Evidence = 1 << iota
+	// AboveOne: a value of theirs is above 1.
+	AboveOne
+	// VendorEvidence is the first of those that are the vendor's own.
+	VendorEvidence
+)
+
+// Meaning is the unit of the values of ambiguous families.
+type Meaning uint8
+
+const (
+	Contradictory Meaning = iota // none of the values is data
+	Undecided                    // only 0 is, which is 0 in both units
+	OwnUnit                      // of the field
+	OtherUnit                    // of the variant
+)
+
 // Derivation writes the points of one device that take more than one field, more than
 // a value, or a memory of the pages before. It belongs to one device of one exporter,
 // and keeps that memory.
@@ -146,6 +176,13 @@ func (v *Vendor) holders() string { return cmp.Or(v.Holders, names.DeviceHolders
 
 // counts reports whether a family's rows count devices.
 func (v *Vendor) counts(f *Family) bool { return f.field != nil && slices.Contains(v.Counted, f.id) }
+
+func (v *Vendor) evidence(name string) Evidence {
+	if v.Evidence == nil {
+		return 0
+	}
+	return v.Evidence(name)
+}
 
 func (v *Vendor) absent(f *devicetable.Field, x float64) bool {
 	return v.Absent != nil && v.Absent(f, x)

@@ -146,6 +146,7 @@ func (w *Writer) writeSeries(s *devicetable.Series, f *devicetable.Field, v floa
 	var start pcommon.Timestamp
 	if s.Metric.Kind == names.Counter {
 		if !f.Glitches {
+			v = c.hold(v, f.Step())
 			start = c.Observe(v, w.time)
 		} else {
 			var glitch bool

@@ -49,6 +49,8 @@ const (
 	Percent         // up to 1.005; what is above 1 is cut to 1
 	Watts           // up to 10,000
 	Celsius         // -50 to 200
+	One             // up to 1
+	Memory          // below 1 PiB, which no GPU has
 )
 
 // Within returns the value that v, in the base unit, stands for, and whether a device can
@@ -63,6 +65,10 @@ func (b Bounds) Within(v float64) (float64, bool) {
 		return v, v <= 10_000
 	case Celsius:
 		return v, v >= -50 && v <= 200
+	case One:
+		return v, v <= 1
+	case Memory:
+		return v, v < 1<<50
 	default:
 		return v, true
 	}
@@ -74,6 +80,11 @@ type Field struct {
 	Name string
 	// Aliases are its names in other versions, for the same value.
 	Aliases []string
+	// Variants are its names in versions that print it in another unit.
+	Variants []Variant
+	// Numbered is a field with a family for each number from 0 on: so many. Names end with
+	// %d, and the number is the text of the row, as if it were the value of Label.
+	Numbered int
 	// Since is the exporter's first version that prints the field, empty where all do.
 	Since string
 	// Number is the vendor's number of the field, 0 where it has none.
@@ -115,6 +126,39 @@ type Field struct {
 	// labels, "location,type". The text of a row is the label's value, or their values
 	// joined by ",", empty where the row has none of them.
 	Label string
+
+	step float64 // the greatest of its variants
+}
+
+// Step is by how much less a counter may be, in the base unit, where a page has it under
+// another name than the page before.
+func (f *Field) Step() float64 { return f.step }
+
+// Variant is a name of a field under which the page has it in another unit.
+type Variant struct {
+	Name   string
+	Number int
+	Type   Type
+	Unit   string
+	// Mul and Div convert to the base unit.
+	Mul, Div float64
+	Bounds   Bounds
+	// Finer: where a page has the field under both names, this one counts, since it has the
+	// finer unit. Else the field's own name and its aliases do.
+	Finer bool
+	// Step is the unit on the page, in the base unit, of a counter in a coarser unit: when an
+	// exporter changes to this name, the value falls by less than a step.
+	Step float64
+	// Ambiguous is a name under which other versions print the unit of the field itself. The
+	// vendor decides for each page.
+	Ambiguous bool
+}
+
+// as returns the field as the page has it under the name of a variant.
+func (f Field) as(v Variant) *Field {
+	f.Name, f.Aliases, f.Variants = v.Name, nil, nil
+	f.Number, f.Type, f.Unit, f.Mul, f.Div, f.Bounds = v.Number, v.Type, v.Unit, v.Mul, v.Div, v.Bounds
+	return &f
 }
 
 // RowText is the text of a row with the labels of this field, given their values.

@@ -76,7 +76,10 @@ func (t *Table) Markdown(w Words) string {
 		if f.Scope == Board {
 			scope = "board"
 		}
-		fieldRow(code(f.Name), number(f), codes(f.Aliases), f.Unit, scope, notes(f))
+		fieldRow(code(first(f.Name)), number(f), codes(firsts(f.Aliases)), f.Unit, scope, notes(f))
+		for _, v := range f.Variants {
+			fieldRow(code(first(v.Name)), number(f.as(v)), "", v.Unit, scope, f.variantNotes(v))
+		}
 	}
 	if len(t.Dropped) > 0 {
 		b.WriteString("\n## Dropped\n\nCounted, and passed on under no name: others have the same value, or it has no meaning outside of the exporter.\n\n")
@@ -117,12 +120,48 @@ func attributes(s Series) string {
 	return strings.Join(out, ", ")
 }
 
+// listed are the names of fields in the order in which they count.
 func (t *Table) listed(ids []ID) string {
 	var out []string
 	for _, id := range ids {
-		out = append(out, t.Fields[id].Name)
+		f := &t.Fields[id]
+		var others []string
+		for _, v := range f.Variants {
+			if v.Finer {
+				out = append(out, first(v.Name))
+			} else {
+				others = append(others, first(v.Name))
+			}
+		}
+		out = append(append(out, first(f.Name)), others...)
 	}
 	return codes(out)
+}
+
+// first is the name of a family, of numbered ones the first.
+func first(name string) string { return strings.Replace(name, "%d", "0", 1) }
+
+func firsts(names []string) (out []string) {
+	for _, name := range names {
+		out = append(out, first(name))
+	}
+	return out
+}
+
+func (f *Field) variantNotes(v Variant) string {
+	out := []string{"as " + code(first(f.Name))}
+	if v.Ambiguous {
+		out[0] += ", or in its unit: the rest of the page decides"
+	}
+	if f.Numbered > 0 {
+		out = append(out, numbered(v.Name, f.Numbered))
+	}
+	return strings.Join(append(out, boundNotes(v.Bounds)...), "; ")
+}
+
+// numbered is the last name of numbered families.
+func numbered(name string, n int) string {
+	return "and so on to " + code(strings.Replace(name, "%d", strconv.Itoa(n-1), 1))
 }
 
 func number(f *Field) string {
@@ -137,7 +176,10 @@ func notes(f *Field) string {
 	if f.Computed {
 		out = append(out, "computed: no family has this name")
 	}
-	if f.Label != "" {
+	switch {
+	case f.Numbered > 0:
+		out = append(out, numbered(f.Name, f.Numbered))
+	case f.Label != "":
 		out = append(out, "a row for each "+code(strings.ReplaceAll(f.Label, ",", "` and `")))
 	}
 	if f.MeanOfRows {
@@ -157,18 +199,28 @@ func notes(f *Field) string {
 	if f.ZeroIsAbsent {
 		out = append(out, "0 is a board without the sensor")
 	}
-	switch f.Bounds {
-	case Ratio:
-		out = append(out, "above 1.05 implausible")
-	case Percent:
-		out = append(out, "above 1.005 implausible")
-	case Watts:
-		out = append(out, "above 10 kW implausible")
-	case Celsius:
-		out = append(out, "outside of -50 to 200 °C implausible")
-	}
+	out = append(out, boundNotes(f.Bounds)...)
 	if f.Glitches {
 		out = append(out, "a value that falls for one page is implausible")
 	}
 	return strings.Join(out, "; ")
+}
+
+func boundNotes(b Bounds) []string {
+	switch b {
+	case Ratio:
+		return []string{"above 1.05 implausible"}
+	case Percent:
+		return []string{"above 1.005 implausible"}
+	case Watts:
+		return []string{"above 10 kW implausible"}
+	case Celsius:
+		return []string{"outside of -50 to 200 °C implausible"}
+	case One:
+		return []string{"above 1 implausible"}
+	case Memory:
+		return []string{"1 PiB and more implausible"}
+	default:
+		return nil
+	}
 }

@@ -5,6 +5,7 @@ package devicetable
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
@@ -61,7 +62,7 @@ type Table struct {
 	// those of fields, and they are none of these with another name.
 	Passed []string
 
-	byName  map[string]ID
+	byName  map[string]Named
 	dropped map[string]bool
 	passed  map[string]bool
 	means   []ID
@@ -70,13 +71,33 @@ type Table struct {
 	quantities []Quantity
 }
 
+// Named is what a family of a name is.
+type Named struct {
+	ID ID
+	// Field has the unit that the page has under this name.
+	Field *Field
+	// Or is the field in the other unit that an ambiguous name may have, else nil.
+	Or *Field
+	// Prefer orders the names of one field that a page has at once: the highest counts.
+	Prefer uint8
+	// Row is the text of the rows of a field that is Numbered.
+	Row string
+}
+
+const (
+	coarser uint8 = iota
+	ownName
+	finer
+)
+
 // New returns the table with its names indexed. It panics where one name has two
 // meanings, which is a mistake in the table.
 func New(t Table) *Table {
-	t.byName, t.dropped, t.passed = map[string]ID{}, map[string]bool{}, map[string]bool{}
+	t.byName, t.dropped, t.passed = map[string]Named{}, map[string]bool{}, map[string]bool{}
 	t.means, t.ofRows = nil, nil
 	t.leaveOut()
-	for id, f := range t.Fields {
+	for id := range t.Fields {
+		f := &t.Fields[id]
 		if f.Glitches && f.Signed {
 			panic("a counter that falls below 0: " + f.Name)
 		}
@@ -89,12 +110,7 @@ func New(t Table) *Table {
 		if f.Computed || f.Lacking {
 			continue
 		}
-		for _, name := range append([]string{f.Name}, f.Aliases...) {
-			if _, taken := t.byName[name]; taken || name == "" {
-				panic("the name of two fields, or of none: " + name)
-			}
-			t.byName[name] = ID(id)
-		}
+		t.name(ID(id))
 	}
 	for _, s := range t.Series {
 		s.check(t.Fields)
@@ -113,6 +129,39 @@ func New(t Table) *Table {
 	}
 	t.quantities = t.findQuantities()
 	return &t
+}
+
+// name indexes the names of a field.
+func (t *Table) name(id ID) {
+	f := &t.Fields[id]
+	for _, name := range append([]string{f.Name}, f.Aliases...) {
+		t.index(name, Named{ID: id, Field: f, Prefer: ownName})
+	}
+	for _, v := range f.Variants {
+		named := Named{ID: id, Field: f.as(v), Prefer: coarser}
+		switch {
+		case v.Ambiguous:
+			named.Field, named.Or = f, named.Field
+		case v.Finer:
+			named.Prefer = finer
+		}
+		f.step = max(f.step, v.Step)
+		t.index(v.Name, named)
+	}
+}
+
+func (t *Table) index(name string, n Named) {
+	if n.Field.Numbered > 0 && n.Row == "" {
+		for i := range n.Field.Numbered {
+			n.Row = strconv.Itoa(i)
+			t.index(strings.Replace(name, "%d", n.Row, 1), n)
+		}
+		return
+	}
+	if _, taken := t.byName[name]; taken || name == "" {
+		panic("the name of two fields, or of none: " + name)
+	}
+	t.byName[name] = n
 }
 
 // leaveOut takes the fields away that are Lacking, from series and rules of a list that
@@ -165,8 +214,14 @@ func (t *Table) MeansOfRows() []ID { return t.ofRows }
 
 // ByName finds the field of a family by any of its names.
 func (t *Table) ByName(family string) (ID, bool) {
-	id, ok := t.byName[family]
-	return id, ok
+	n, ok := t.byName[family]
+	return n.ID, ok
+}
+
+// Named finds the field of a family by any of its names, in the unit of that name.
+func (t *Table) Named(family string) (Named, bool) {
+	n, ok := t.byName[family]
+	return n, ok
 }
 
 // Passes reports whether a family is one of Passed.

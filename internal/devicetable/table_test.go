@@ -70,6 +70,56 @@ func TestConvert(t *testing.T) {
 	}
 }
 
+// TestVariants: a name has its own unit, and its place among the names of the field.
+func TestVariants(t *testing.T) {
+	raw := Table{Fields: []Field{
+		{Name: "v_load", Aliases: []string{"v_busy"}, Number: 3, Unit: "%", Div: 100, Bounds: Percent, Variants: []Variant{
+			{Name: "v_load_ratio", Number: 9, Type: Double, Unit: "1", Bounds: One},
+			{Name: "v_used", Unit: "1", Ambiguous: true},
+		}},
+		{Name: "v_lane_%d", Numbered: 3, Label: "lane", Unit: "KiB/s", Mul: 1024, Scope: Board, Variants: []Variant{
+			{Name: "v_lane_%d_bytes", Unit: "By/s", Finer: true, Bounds: Memory},
+		}},
+		{Name: "v_energy", Unit: "mJ", Div: 1000, Variants: []Variant{{Name: "v_joules", Unit: "J", Step: 1}}},
+	}}
+	table := New(raw)
+	for name, want := range map[string]struct {
+		id     ID
+		base   float64 // of 50 on the page
+		prefer uint8
+		row    string
+		or     bool
+	}{
+		"v_load": {0, .5, ownName, "", false}, "v_busy": {0, .5, ownName, "", false}, "v_load_ratio": {0, 50, coarser, "", false}, "v_used": {0, .5, coarser, "", true},
+		"v_lane_0": {1, 51200, ownName, "0", false}, "v_lane_2": {1, 51200, ownName, "2", false}, "v_lane_1_bytes": {1, 50, finer, "1", false},
+		"v_energy": {2, .05, ownName, "", false}, "v_joules": {2, 50, coarser, "", false},
+	} {
+		n, known := table.Named(name)
+		assert.True(t, known, name)
+		assert.Equal(t, want.id, n.ID, name)
+		assert.Equal(t, want.base, n.Field.Convert(50), name)
+		assert.Equal(t, want.prefer, n.Prefer, name)
+		assert.Equal(t, want.row, n.Row, name)
+		assert.Equal(t, want.or, n.Or != nil, name)
+	}
+	for _, name := range []string{"v_lane_%d", "v_lane_3", "v_lane_"} {
+		_, known := table.Named(name)
+		assert.False(t, known, name)
+	}
+	assert.Equal(t, []float64{0, 0, 1}, []float64{table.Fields[0].Step(), table.Fields[1].Step(), table.Fields[2].Step()})
+	text := table.Markdown(Words{Part: "tile"})
+	for _, line := range []string{
+		"| `v_load_ratio` | 9 |  | 1 | tile | as `v_load`; above 1 implausible |\n",
+		"| `v_used` | exporter |  | 1 | tile | as `v_load`, or in its unit: the rest of the page decides |\n",
+		"| `v_lane_0` | exporter |  | KiB/s | board | and so on to `v_lane_2` |\n",
+		"| `v_lane_0_bytes` | exporter |  | By/s | board | as `v_lane_0`; and so on to `v_lane_2_bytes`; 1 PiB and more implausible |\n",
+	} {
+		assert.Contains(t, text, line)
+	}
+	raw.Fields[2].Variants[0].Name = "v_busy"
+	assert.Panics(t, func() { New(raw) }, "one name of two fields")
+}
+
 // TestComputed: no family has the name of a field that is computed.
 func TestComputed(t *testing.T) {
 	table := table()
@@ -116,6 +166,8 @@ func TestWithin(t *testing.T) {
 		{Percent, 1, 1, true}, {Percent, 1.005, 1, true}, {Percent, 1.006, 1, false},
 		{Ratio, 0.5, 0.5, true}, {Ratio, 1.05, 1, true}, {Ratio, 1.051, 1, false},
 		{Watts, 10_000, 10_000, true}, {Watts, 10_000.1, 10_000.1, false},
+		{One, 1, 1, true}, {One, 1.000001, 1.000001, false},
+		{Memory, 1<<50 - 1, 1<<50 - 1, true}, {Memory, 1 << 50, 1 << 50, false},
 		{Celsius, -50, -50, true}, {Celsius, 200, 200, true}, {Celsius, -51, -51, false}, {Celsius, 201, 201, false},
 	} {
 		v, ok := c.bounds.Within(c.v)

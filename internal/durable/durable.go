@@ -17,12 +17,12 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// spare is the name of the second database.
-const spare = "second"
+// spares are the names of the databases beside the first.
+var spares = []string{"second", "third", "fourth"}
 
 // Open opens the storage extension of that id for a component. An extension
-// with a damaged file refuses to open it: then the component gets a spare
-// file, and damaged reports why. Every other failure can pass (a full disk, a
+// with a damaged file refuses to open it: then the component gets the first spare
+// file that is not damaged, and damaged reports why. Every other failure can pass (a full disk, a
 // permission, another process that has the file), and behind a spare file the
 // intact state would be forgotten: it is an error, which stops the start.
 func Open(ctx context.Context, host component.Host, kind component.Kind, storageID, id component.ID) (client storage.Client, damaged, err error) {
@@ -35,8 +35,11 @@ func Open(ctx context.Context, host component.Host, kind component.Kind, storage
 		return nil, nil, fmt.Errorf("storage: the extension %s stores nothing: name one such as file_storage", storageID)
 	}
 	client, err = s.GetClient(ctx, kind, id, "")
-	if isDamage(err) {
-		damaged = err
+	for _, spare := range spares {
+		if !isDamage(err) {
+			break
+		}
+		damaged = errors.Join(damaged, err)
 		client, err = s.GetClient(ctx, kind, id, spare)
 	}
 	if err != nil {
@@ -58,6 +61,8 @@ func remedy(err error) string {
 		return "its disk is full: make room on it, or set its directory to another one"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return "its directory is not writable for the collector: change the owner, or set another directory"
+	case isDamage(err):
+		return "its file and all spare ones are damaged: check the disk, and remove the files"
 	case errors.Is(err, bbolt.ErrTimeout):
 		return "another process has it: stop that one, or give each its own directory"
 	default:

@@ -42,7 +42,7 @@ func (e *extension) GetClient(_ context.Context, _ component.Kind, _ component.I
 }
 
 func TestOnlyDamageIsLeftBehind(t *testing.T) {
-	first, both := []string{""}, []string{"", spare}
+	first, both := []string{""}, []string{"", "second"}
 	for _, tt := range []struct {
 		name    string
 		errs    []error
@@ -54,6 +54,8 @@ func TestOnlyDamageIsLeftBehind(t *testing.T) {
 		{"not a database", []error{bbolt.ErrInvalid}, both, bbolt.ErrInvalid, ""},
 		{"another version", []error{bbolt.ErrVersionMismatch}, both, bbolt.ErrVersionMismatch, ""},
 		{"damaged", []error{bbolt.ErrChecksum}, both, bbolt.ErrChecksum, ""},
+		{"damaged, and months later the second one", []error{bbolt.ErrInvalid, bbolt.ErrChecksum}, []string{"", "second", "third"}, bbolt.ErrChecksum, ""},
+		{"all damaged", []error{bbolt.ErrInvalid, bbolt.ErrInvalid, bbolt.ErrInvalid, bbolt.ErrChecksum}, []string{"", "second", "third", "fourth"}, nil, "all spare ones are damaged: check the disk, and remove the files"},
 		{"damaged, and no room", []error{bbolt.ErrChecksum, syscall.ENOSPC}, both, nil, "storage: file_storage/state cannot be opened: its disk is full: make room"},
 		{"no room", []error{syscall.ENOSPC}, first, nil, "its disk is full: make room"},
 		{"no permission", []error{&fs.PathError{Op: "open", Path: "/state", Err: syscall.EACCES}}, first, nil, "not writable for the collector"},

@@ -25,7 +25,7 @@ func remedy(object string, result k8sclient.Result) string {
 	case result == k8sclient.ResultDenied && object == podObjects:
 		return "let the service account list and watch pods: in the whole cluster, or in each of namespaces"
 	case result == k8sclient.ResultDenied:
-		return "let the service account list and watch resourceclaims in resource.k8s.io, or set dra::enabled to false: until then pods with claims are known by gpu.allocation alone"
+		return "let the service account list and watch resourceclaims in resource.k8s.io, or set dra::enabled to false: until then it is unknown which devices pods have through claims, and pods with claims are known by gpu.allocation alone"
 	case result == k8sclient.ResultNotServed:
 		return "the cluster does not serve resource.k8s.io/v1, as Kubernetes 1.34 and newer do: nothing is missing where no workload uses DRA; dra::enabled: false stops these requests"
 	case result == k8sclient.ResultNoAnswer, result == k8sclient.ResultTimeout:

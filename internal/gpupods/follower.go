@@ -126,7 +126,7 @@ func (f *follower) followPods(ctx context.Context, keep *keeper, limit int, api 
 func (f *follower) followClaims(ctx context.Context, keep *keeper, limit int, api resourcev1client.ResourceClaimInterface) {
 	claims := k8swatch.New(k8swatch.Config[keptClaim]{
 		Keep: keep.claim, Changed: f.signal, Limit: 4 * limit,
-		Refused: func(int) {}, // what is counted is pods
+		Refused: func(n int) { f.each(func(m *Member) { m.set.Telemetry.Refused(ctx, n) }) },
 	})
 	f.claims = append(f.claims, claims)
 	run(ctx, f, claimObjects, claims, k8swatch.Source{
@@ -190,21 +190,33 @@ func (f *follower) listed() bool {
 
 // snapshot joins pods with their claims.
 func (f *follower) snapshot() *Snapshot {
+	out := newSnapshot(f.others)
+	out.Whole, out.Claims = whole(f.pods), whole(f.claims)
 	claims := map[types.NamespacedName]keptClaim{}
 	for _, st := range f.claims {
 		st.Each(func(n types.NamespacedName, c keptClaim) { claims[n] = c })
 	}
-	out := newSnapshot(f.others)
 	for _, st := range f.pods {
 		st.Each(func(_ types.NamespacedName, p keptPod) { out.add(p, claims) })
 	}
 	return out
 }
 
-// asOf is the time at which all pods were last as the API has them.
-func (f *follower) asOf(now time.Time) (oldest time.Time, ok bool) {
+// whole reports whether the stores have everything that is needed. There is none where nothing is
+// followed.
+func whole[T any](stores []*k8swatch.Store[T]) bool {
+	for _, st := range stores {
+		if !st.Whole() {
+			return false
+		}
+	}
+	return len(stores) > 0
+}
+
+// asOf is the time at which all stores were last as the API has them.
+func asOf[T any](stores []*k8swatch.Store[T], now time.Time) (oldest time.Time, ok bool) {
 	oldest = now
-	for _, st := range f.pods {
+	for _, st := range stores {
 		at, known := st.AsOf(now)
 		if !known {
 			return time.Time{}, false
@@ -213,5 +225,5 @@ func (f *follower) asOf(now time.Time) (oldest time.Time, ok bool) {
 			oldest = at
 		}
 	}
-	return oldest, len(f.pods) > 0
+	return oldest, len(stores) > 0
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/k8sclient"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/k8swatch"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 )
 
@@ -62,7 +63,7 @@ type Settings struct {
 type Telemetry interface {
 	// Asked counts a request about a kind of object by how it ended.
 	Asked(ctx context.Context, object, result string)
-	// Refused counts pods that MaxPods left out.
+	// Refused counts pods, and claims of pods, that MaxPods left out.
 	Refused(ctx context.Context, pods int)
 }
 
@@ -175,5 +176,22 @@ func (m *Member) Changed() <-chan struct{} {
 func (m *Member) AsOf(now time.Time) (time.Time, bool) {
 	m.watch.mu.Lock()
 	defer m.watch.mu.Unlock()
-	return m.watch.asOf(now)
+	return asOf(m.watch.pods, now)
+}
+
+// ClaimsAsOf is the time at which the ResourceClaims were last as the API has them, which is now
+// while they are watched; false where they were never listed: they are not read, are not served, or
+// may not be listed.
+func (m *Member) ClaimsAsOf(now time.Time) (time.Time, bool) {
+	m.watch.mu.Lock()
+	defer m.watch.mu.Unlock()
+	return asOf(m.watch.claims, now)
+}
+
+// ClaimsServed reports whether ResourceClaims are read, and the API serves them as far as it is
+// known.
+func (m *Member) ClaimsServed() bool {
+	m.watch.mu.Lock()
+	defer m.watch.mu.Unlock()
+	return slices.ContainsFunc(m.watch.claims, (*k8swatch.Store[keptClaim]).Served)
 }

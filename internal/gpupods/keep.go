@@ -4,6 +4,7 @@
 package gpupods
 
 import (
+	"cmp"
 	"strings"
 	"time"
 	"unique"
@@ -84,7 +85,7 @@ func (k *keeper) pod(obj any) (keptPod, bool) {
 	}
 	out := k.accelerated(p)
 	if out.pod == nil && k.others && p.Spec.NodeName != "" && !ended(p.Status.Phase) {
-		out.other = &other{unique.Make(p.Spec.NodeName).Value(), amountOf(requested(p))}
+		out.other = &other{unique.Make(p.Spec.NodeName).Value(), AmountOf(requested(p))}
 	}
 	return out, out.pod != nil || out.other != nil
 }
@@ -162,7 +163,7 @@ func (k *keeper) requests(c *corev1.Container) int {
 	n := 0
 	for resource, quantity := range asked {
 		if k.resources.Match(string(resource)) {
-			n += int(max(0, quantity.Value()))
+			n += int(min(max(0, devices(quantity)), maxRequest))
 		}
 	}
 	return n
@@ -247,7 +248,7 @@ func (k *keeper) claim(obj any) (keptClaim, bool) {
 	}
 	asks := func(name, class string, count int64) {
 		if k.classes[class] {
-			out[name] = Request{Resource: class, Claim: c.Name, Count: int(max(1, count))}
+			out[name] = request(class, c.Name, cmp.Or(count, 1))
 		}
 	}
 	for _, r := range c.Spec.Devices.Requests {

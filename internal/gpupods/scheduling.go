@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 
@@ -26,8 +27,27 @@ func requested(p *corev1.Pod) corev1.ResourceList {
 	return resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 }
 
-func amountOf(list corev1.ResourceList) Amount {
-	return Amount{CPU: max(0, list.Cpu().MilliValue()), Memory: max(0, list.Memory().Value())}
+// servedByClaim are the extended resources of a pod that no device plugin serves, but devices of a
+// ResourceClaim that the scheduler made for the pod: what counts is what that claim holds.
+func servedByClaim(p *corev1.Pod) map[string]bool {
+	status := p.Status.ExtendedResourceClaimStatus
+	if status == nil {
+		return nil
+	}
+	served := map[string]bool{}
+	for _, m := range status.RequestMappings {
+		served[m.ResourceName] = true
+	}
+	return served
+}
+
+// extended is the name under which devices of an extended resource are requested; false for one
+// that is no accelerator. Each device class is an extended resource, with a prefix.
+func (k *keeper) extended(resource string) (string, bool) {
+	if class, ok := strings.CutPrefix(resource, resourcev1.ResourceDeviceClassPrefix); ok && k.classes[class] {
+		return class, true
+	}
+	return resource, k.resources.Match(resource)
 }
 
 // schedulingOf is what the scheduler sees of p, and notes the claims in has; nil where it
@@ -37,22 +57,21 @@ func (k *keeper) schedulingOf(p *corev1.Pod, claims map[string]string, has *clai
 		return nil
 	}
 	asked := requested(p)
-	s := &Scheduling{Created: p.CreationTimestamp.Time, Amount: amountOf(asked)}
+	served := servedByClaim(p)
+	s := &Scheduling{Created: p.CreationTimestamp.Time, Amount: AmountOf(asked)}
 	for _, resource := range slices.Sorted(maps.Keys(asked)) {
-		quantity := asked[resource]
-		if n := quantity.Value(); n > 0 && k.resources.Match(string(resource)) {
-			s.Requests = append(s.Requests, Request{Resource: string(resource), Count: int(n)})
+		name, known := k.extended(string(resource))
+		if n := devices(asked[resource]); n != 0 && known && !served[string(resource)] {
+			s.Requests = append(s.Requests, request(name, "", n))
 		}
 	}
 	if k.drivers != nil {
 		has.claims = slices.Sorted(maps.Values(claims))
-		if ext := p.Status.ExtendedResourceClaimStatus; ext != nil && slices.ContainsFunc(ext.RequestMappings, func(m corev1.ContainerExtendedResourceRequest) bool {
-			return !k.resources.Match(m.ResourceName)
-		}) {
-			has.claims = append(has.claims, ext.ResourceClaimName)
+		if len(served) > 0 {
+			has.claims = append(has.claims, p.Status.ExtendedResourceClaimStatus.ResourceClaimName)
 		}
 	}
-	if len(s.Requests) == 0 && len(has.claims) == 0 {
+	if len(s.Requests) == 0 && len(has.claims) == 0 && len(has.containers) == 0 {
 		return nil
 	}
 	s.Queue = queueOf(p.Labels, p.Annotations, k.queueLabels)
@@ -79,6 +98,7 @@ func (s *Scheduling) with(namespace string, of []string, claims map[types.Namesp
 		for _, r := range claims[types.NamespacedName{Namespace: namespace, Name: name}] {
 			if i := slices.IndexFunc(all.Requests[at:], func(is Request) bool { return is.Resource == r.Resource }); i >= 0 {
 				all.Requests[at+i].Count += r.Count
+				all.Requests[at+i].Absurd = all.Requests[at+i].Absurd || r.Absurd
 			} else {
 				all.Requests = append(all.Requests, r)
 			}

@@ -49,6 +49,12 @@ func TestWhatTheSchedulerCounts(t *testing.T) {
 		}
 		return p
 	}
+	mapped := func(p *corev1.Pod, resource string) *corev1.Pod {
+		p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{
+			ResourceClaimName: "ext", RequestMappings: []corev1.ContainerExtendedResourceRequest{{ContainerName: "a", ResourceName: resource, RequestName: "r"}},
+		}
+		return p
+	}
 	board := func(n int) Request { return Request{Resource: "nvidia.com/gpu", Count: n} }
 	for name, tt := range map[string]struct {
 		pod    *corev1.Pod
@@ -67,6 +73,12 @@ func TestWhatTheSchedulerCounts(t *testing.T) {
 		"a claim that waits":             {pod: claims(newPod(uses("a", corev1.ResourceClaim{Name: "c"})), "c"), claims: []*resourcev1.ResourceClaim{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c"}, Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{asks("r", "mig.nvidia.com", 2)}}}}}, want: []Request{{Resource: "mig.nvidia.com", Claim: "c", Count: 2}}, stay: 2},
 		"a claim that was allocated":     {pod: claims(newPod(uses("a", corev1.ResourceClaim{Name: "c"})), "c"), claims: []*resourcev1.ResourceClaim{newClaim("c", result("r1", nvDriver, false), result("r2", nvDriver, false))}, want: []Request{{Resource: nvDriver, Claim: "c", Count: 2, Allocated: true}}, stay: 2},
 		"a claim that no container uses": {pod: claims(newPod(gpus("a", "1")), "c"), claims: []*resourcev1.ResourceClaim{newClaim("c", result("r", nvDriver, false))}, want: []Request{board(1), {Resource: nvDriver, Claim: "c", Count: 1, Allocated: true}}, amount: Amount{CPU: 4000}, stay: 1},
+		"a device class as a resource":   {pod: newPod(requests("a", map[string]string{"deviceclass.resource.kubernetes.io/mig.nvidia.com": "2", "deviceclass.resource.kubernetes.io/nic": "1"})), want: []Request{{Resource: "mig.nvidia.com", Count: 2}}},
+		"a resource that a claim serves": {pod: mapped(newPod(gpus("a", "2")), "nvidia.com/gpu"), claims: []*resourcev1.ResourceClaim{newClaim("ext", result("r", nvDriver, false), result("r", nvDriver, false))},
+			want: []Request{{Resource: nvDriver, Claim: "ext", Count: 2, Allocated: true}}, amount: Amount{CPU: 4000}, stay: 2},
+		"one that a claim serves, and one that a device plugin does": {pod: mapped(newPod(requests("a", map[string]string{"nvidia.com/gpu": "1", "nvidia.com/mig-1g.10gb": "3"})), "nvidia.com/gpu"), claims: []*resourcev1.ResourceClaim{newClaim("ext", result("r", nvDriver, false))},
+			want: []Request{{Resource: "nvidia.com/mig-1g.10gb", Count: 3}, {Resource: nvDriver, Claim: "ext", Count: 1, Allocated: true}}, stay: 4},
+		"a resource that an unknown claim serves": {pod: mapped(newPod(gpus("a", "2")), "nvidia.com/gpu"), amount: Amount{CPU: 4000}, stay: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := schedulingKeeper(t).reported(tt.pod, tt.claims)
@@ -196,7 +208,7 @@ func TestSnapshotOf(t *testing.T) {
 	keys.DRA.Enabled = false
 	got, err = SnapshotOf(&keys, &Need{}, pods, claims)
 	require.NoError(t, err)
-	require.Equal(t, &Snapshot{}, got)
+	require.Equal(t, &Snapshot{Whole: true}, got, "claims are not known")
 	_, err = SnapshotOf(&Keys{ResourceNames: []string{"gpu"}}, &Need{}, nil, nil)
 	require.Error(t, err)
 }

@@ -4,6 +4,8 @@
 package gpupods
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +21,11 @@ type Snapshot struct {
 	// Others is what the other pods of each node ask for, those that ended left out; nil
 	// unless a member needs it.
 	Others map[string]Amount
+	// Whole is whether Pods and Others have all pods: MaxPods left none of them out.
+	Whole bool
+	// Claims is whether all ResourceClaims were read. Otherwise pods may lack devices that they
+	// have or ask for through claims. Member.ClaimsAsOf returns how old the claims are.
+	Claims bool
 }
 
 // SnapshotOf is what a watch with these keys has where the API has these pods and claims.
@@ -38,12 +45,40 @@ func SnapshotOf(keys *Keys, need *Need, pods []*corev1.Pod, claims []*resourcev1
 		}
 	}
 	out := newSnapshot(need.Others)
+	out.Whole, out.Claims = true, keys.DRA.Enabled
 	for _, p := range pods {
 		if is, ok := k.pod(p); ok {
 			out.add(is, known)
 		}
 	}
 	return out, nil
+}
+
+// With is the snapshot with the requests of its pods that requests returns for each.
+func (s *Snapshot) With(requests func(*Pod) []Request) *Snapshot {
+	out := *s
+	out.Pods = make([]*Pod, len(s.Pods))
+	for i, p := range s.Pods {
+		out.Pods[i] = p
+		if p.Scheduling == nil {
+			continue
+		}
+		if other := requests(p); !slices.Equal(other, p.Scheduling.Requests) {
+			scheduling := *p.Scheduling
+			scheduling.Requests = other
+			with := *p
+			with.Scheduling = &scheduling
+			out.Pods[i] = &with
+		}
+	}
+	return &out
+}
+
+// WithoutClaims is the snapshot without what its pods have or ask for through claims.
+func (s *Snapshot) WithoutClaims() *Snapshot {
+	return s.With(func(p *Pod) []Request {
+		return slices.DeleteFunc(slices.Clone(p.Scheduling.Requests), func(r Request) bool { return r.Claim != "" })
+	})
 }
 
 func newSnapshot(others bool) *Snapshot {
@@ -63,7 +98,6 @@ func (s *Snapshot) add(p keptPod, claims map[types.NamespacedName]keptClaim) {
 		is = otherOf(p.pod)
 	}
 	if s.Others != nil && is != nil {
-		sum := s.Others[is.node]
-		s.Others[is.node] = Amount{sum.CPU + is.CPU, sum.Memory + is.Memory}
+		s.Others[is.node] = s.Others[is.node].Plus(is.Amount)
 	}
 }

@@ -207,10 +207,19 @@ func TestLimit(t *testing.T) {
 	api.Send("pods", "MODIFIED", pod("b", "n2"))
 	w.has(map[string]string{"ml/a": "n1", "ml/b": "n2"})
 	w.count(func() { require.Equal(t, 2, w.refused) })
+
+	// What was left out may be anything until it is gone, or there is room for it.
+	require.False(t, w.Whole())
+	api.Send("pods", "DELETED", pod("d", "n1"))
+	api.Send("pods", "DELETED", pod("a", "n1"))
+	w.has(map[string]string{"ml/b": "n2"})
+	require.False(t, w.Whole(), "c was left out of the list")
+	api.Send("pods", "MODIFIED", pod("c", "n1"))
+	w.has(map[string]string{"ml/b": "n2", "ml/c": "n1"})
+	require.True(t, w.Whole())
 }
 
-// Objects that are not served, or may not be listed, are known to be none where they
-// are optional, and unknown otherwise.
+// Objects that are not served, or may not be listed, are not waited for where they are optional.
 func TestOptional(t *testing.T) {
 	for result, status := range map[k8sclient.Result]int{k8sclient.ResultNotServed: http.StatusNotFound, k8sclient.ResultDenied: http.StatusForbidden} {
 		for _, optional := range []bool{false, true} {
@@ -224,10 +233,13 @@ func TestOptional(t *testing.T) {
 				require.Equal(t, optional, w.Listed())
 				_, ok := w.AsOf(time.Now())
 				require.False(t, ok)
+				require.False(t, w.Whole(), "there may be some")
+				require.Equal(t, !optional || result == k8sclient.ResultDenied, w.Served())
 				require.Equal(t, 1, w.logs.Len())
 
 				api.Status("pods", 0)
 				w.has(map[string]string{"ml/a": "n1"})
+				require.True(t, w.Whole() && w.Served())
 			})
 		}
 	}

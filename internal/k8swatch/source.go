@@ -35,8 +35,9 @@ type Source struct {
 	// few objects. Those are asked for with a list, which every API server answers.
 	// With a ListTimeout the server may stream them in a watch, if it can.
 	ListTimeout time.Duration
-	// Optional objects count as listed, with none there, where the API does not serve
-	// them or refuses to list them.
+	// Optional objects count as listed where the API does not serve them or refuses to list
+	// them, so that nothing waits for them. They are known to be none where they are not
+	// served alone: Served and Whole make the difference.
 	Optional bool
 	// Requests reports how requests end. It is used by the goroutine of Run alone.
 	Requests *k8sclient.Requests
@@ -64,7 +65,7 @@ func (noStreaming) IsWatchListSemanticsUnSupported() bool { return true }
 type follower struct {
 	*Source
 	age     *age
-	without func()
+	without func(served bool)
 }
 
 func (f *follower) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -96,6 +97,6 @@ func (f *follower) ended(ctx context.Context, err error) {
 	res := k8sclient.ResultOf(err)
 	f.Requests.Ended(ctx, res, err)
 	if f.Optional && ctx.Err() == nil && (res == k8sclient.ResultNotServed || res == k8sclient.ResultDenied) {
-		f.without()
+		f.without(res == k8sclient.ResultDenied)
 	}
 }

@@ -16,7 +16,7 @@ import (
 type Config[T any] struct {
 	// Keep takes of an object what is needed of it; false: the object is not needed.
 	Keep func(obj any) (T, bool)
-	// Changed is called after what the Store has may have changed, and when it is
+	// Changed is called after what the Store has, or Whole, may have changed, and when it is
 	// first listed. It runs in the goroutine of Run, and must not wait. May be nil.
 	Changed func()
 	// Limit is how many objects are kept, 0 is no limit. Refused gets the number of
@@ -35,6 +35,8 @@ type Store[T any] struct {
 	mu     sync.Mutex
 	items  map[types.NamespacedName]T
 	listed bool
+	served bool
+	left   leftOut
 }
 
 var _ cache.ReflectorStore = (*Store[int])(nil)
@@ -44,7 +46,7 @@ func New[T any](cfg Config[T]) *Store[T] {
 	if cfg.Changed == nil {
 		cfg.Changed = func() {}
 	}
-	return &Store[T]{cfg: cfg, items: map[types.NamespacedName]T{}}
+	return &Store[T]{cfg: cfg, items: map[types.NamespacedName]T{}, served: true}
 }
 
 // Listed reports whether the objects were listed once, or are known not to exist.
@@ -52,6 +54,25 @@ func (s *Store[T]) Listed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listed
+}
+
+// Whole reports whether the Store has every object that is needed, as of AsOf: the objects were
+// listed, and the limit leaves none of them out. An object that is not in a Store that is not whole
+// may be in the API.
+func (s *Store[T]) Whole() bool {
+	if _, listed := s.AsOf(time.Time{}); !listed {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left.none()
+}
+
+// Served reports whether the API serves objects of this kind, as far as it is known.
+func (s *Store[T]) Served() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.served
 }
 
 // Get is what is kept of the object.
@@ -71,6 +92,32 @@ func (s *Store[T]) Each(do func(types.NamespacedName, T)) {
 		do(n, item)
 	}
 }
+
+// leftOut are the objects that the limit left out, by name, at most as many as are kept.
+type leftOut struct {
+	names map[types.NamespacedName]struct{}
+	more  bool // until the next list
+}
+
+func (l *leftOut) add(name types.NamespacedName, limit int) {
+	if l.names == nil {
+		l.names = map[types.NamespacedName]struct{}{}
+	}
+	if _, known := l.names[name]; !known && len(l.names) >= limit {
+		l.more = true
+		return
+	}
+	l.names[name] = struct{}{}
+}
+
+// remove reports whether name was left out.
+func (l *leftOut) remove(name types.NamespacedName) bool {
+	_, known := l.names[name]
+	delete(l.names, name)
+	return known
+}
+
+func (l *leftOut) none() bool { return len(l.names) == 0 && !l.more }
 
 // kept is an object after the transform, which the reflector does as objects arrive:
 // a list of all pods is never in memory whole.
@@ -119,17 +166,22 @@ func (s *Store[T]) Update(obj any) error {
 	s.mu.Lock()
 	_, had := s.items[k.name]
 	refused := k.needed && !had && s.full(len(s.items))
+	found := false
 	switch {
 	case refused:
+		s.left.add(k.name, s.cfg.Limit)
 	case k.needed:
 		s.items[k.name] = k.item
+		found = s.left.remove(k.name)
 	default:
 		delete(s.items, k.name)
+		found = s.left.remove(k.name)
 	}
 	s.mu.Unlock()
 	if refused {
 		s.cfg.Refused(1)
-	} else if had || k.needed {
+	}
+	if had || k.needed || found {
 		s.cfg.Changed()
 	}
 	return nil
@@ -145,8 +197,9 @@ func (s *Store[T]) Delete(obj any) error {
 	s.mu.Lock()
 	_, had := s.items[n]
 	delete(s.items, n)
+	changed := s.left.remove(n) || had
 	s.mu.Unlock()
-	if had {
+	if changed {
 		s.cfg.Changed()
 	}
 	return nil
@@ -154,6 +207,7 @@ func (s *Store[T]) Delete(obj any) error {
 
 func (s *Store[T]) Replace(list []any, _ string) error {
 	items := map[types.NamespacedName]T{}
+	var left leftOut
 	refused := 0
 	for _, obj := range list {
 		k, err := s.transform(obj)
@@ -163,14 +217,15 @@ func (s *Store[T]) Replace(list []any, _ string) error {
 		case !k.needed:
 		case s.full(len(items)):
 			refused++
+			left.add(k.name, s.cfg.Limit)
 		default:
 			items[k.name] = k.item
 		}
 	}
-	s.age.listed(time.Now())
 	s.mu.Lock()
-	s.items, s.listed = items, true
+	s.items, s.left, s.listed, s.served = items, left, true, true
 	s.mu.Unlock()
+	s.age.listed(time.Now()) // last: objects that are as of a time are there
 	if refused > 0 {
 		s.cfg.Refused(refused)
 	}
@@ -180,11 +235,11 @@ func (s *Store[T]) Replace(list []any, _ string) error {
 
 func (*Store[T]) Resync() error { return nil }
 
-// without notes that there are no objects: none are served, or none may be read.
-func (s *Store[T]) without() {
+// without notes that the objects are not waited for: none are served, or none may be read.
+func (s *Store[T]) without(served bool) {
 	s.mu.Lock()
 	was := s.listed
-	s.listed = true
+	s.listed, s.served = true, served
 	s.mu.Unlock()
 	if !was {
 		s.cfg.Changed()

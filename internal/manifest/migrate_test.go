@@ -80,7 +80,7 @@ func prometheus(t *testing.T, metric, kindAndUnit, attributes string) string {
 // and the metric's.
 var conversions = map[string]string{
 	"% to 1": "divide by 100", "MiB to By": "multiply by 1048576", "mJ to J": "divide by 1000", "MHz to Hz": "multiply by 1000000",
-	"ns to s": "divide by 1000000000", "1000 KiBy/s to By/s": "multiply by 1024000",
+	"ns to s": "divide by 1000000000", "1000 KiBy/s to By/s": "multiply by 1024000", "MBy/s to By/s": "multiply by 1000000",
 }
 
 // migration is the table of old and new series, from the receiver's field table.
@@ -112,6 +112,8 @@ func migration(t *testing.T) string {
 		}
 	}
 	pairs = append(pairs,
+		pair{"DCGM_FI_DEV_FB_USED_BYTES", prometheus(t, "hw.gpu.memory.usage", "updowncounter By", ""), "By", ""},
+		pair{"DCGM_FI_DEV_FB_CAPACITY_BYTES", prometheus(t, "hw.gpu.memory.limit", "updowncounter By", ""), "By", ""},
 		pair{"DCGM_FI_DEV_FB_USED", prometheus(t, "hw.gpu.memory.usage", "updowncounter By", ""), "By", ""},
 		pair{"DCGM_FI_DEV_FB_TOTAL", prometheus(t, "hw.gpu.memory.limit", "updowncounter By", ""), "By", ""})
 	var out strings.Builder

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
@@ -69,30 +70,13 @@ func Of(at time.Time, interval time.Duration, boards []nvmlproto.Board) *Layout 
 			continue
 		}
 		for _, gi := range b.Instances {
+			_, profile := migprofile.Cut(gi.Name)
 			for _, ci := range gi.Compute {
-				all = append(all, Instance{UUID: ci.UUID, GPU: b.UUID, GI: gi.GI, CI: ci.CI, Profile: Profile(gi.Name)})
+				all = append(all, Instance{UUID: ci.UUID, GPU: b.UUID, GI: gi.GI, CI: ci.CI, Profile: profile})
 			}
 		}
 	}
 	return New(at, interval, all)
-}
-
-// Profile is the profile at the end of NVML's name of an instance, 1g.10gb of
-// "NVIDIA H100 80GB HBM3 MIG 1g.10gb"; "" in another name. Of an instance that does not have
-// its GPU instance alone, 1c.3g.40gb, it is that of the GPU instance.
-func Profile(name string) string {
-	i := strings.LastIndex(name, "MIG ")
-	if i < 0 {
-		return ""
-	}
-	profile := name[i+len("MIG "):]
-	if first, rest, ok := strings.Cut(profile, "."); ok && strings.HasSuffix(first, "c") {
-		profile = rest
-	}
-	if slices, _, ok := strings.Cut(profile, "g."); !ok || slices == "" || strings.Contains(profile, " ") {
-		return ""
-	}
-	return profile
 }
 
 // Resolve is the instance with a UUID, false where the layout does not have it.

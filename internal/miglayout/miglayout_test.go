@@ -66,21 +66,6 @@ func TestLayoutOfAScrape(t *testing.T) {
 	assert.False(t, ok)
 }
 
-func TestProfile(t *testing.T) {
-	for name, want := range map[string]string{
-		"NVIDIA H100 80GB HBM3 MIG 1g.10gb":     "1g.10gb",
-		"NVIDIA H100 80GB HBM3 MIG 1g.10gb+me":  "1g.10gb+me",
-		"NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb":  "3g.20gb",
-		"NVIDIA RTX PRO 6000 MIG 2g.48gb+gfx":   "2g.48gb+gfx",
-		"NVIDIA H100 80GB HBM3":                 "",
-		"NVIDIA H100 80GB HBM3 MIG ":            "",
-		"NVIDIA H100 80GB HBM3 MIG 1g.10gb new": "",
-		"":                                      "",
-	} {
-		assert.Equal(t, want, Profile(name), name)
-	}
-}
-
 func TestALayoutIsUsedForThreeIntervals(t *testing.T) {
 	t.Cleanup(func() { Publish(nil) })
 	assert.Nil(t, Current(start))

@@ -74,6 +74,7 @@ const (
 	GPUSpareRows     = "gpu.memory.spare_rows"
 	GPUFabricState   = "gpu.fabric.state"
 	GPUNVLinkState   = "gpu.nvlink.state"
+	GPUNVLinkLaneID  = "gpu.nvlink.lane" // number of a lane
 	GPUHealthWatch   = "gpu.health.watch"
 	GPUHealthState   = "gpu.health.state"
 	GPUNodeBootID    = "gpu.node.boot_id"

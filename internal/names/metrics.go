@@ -7,12 +7,17 @@ var (
 	GPUMemoryLimit         = Metric{"hw.gpu.memory.limit", "By", UpDownCounter, "Size of the GPU memory."}
 	GPUMemoryUtilization   = Metric{"hw.gpu.memory.utilization", "1", Gauge, "Fraction of the GPU memory in use."}
 	GPUMemoryReserved      = Metric{"gpu.memory.reserved", "By", UpDownCounter, "GPU memory reserved by driver and firmware."}
+	GPUBAR1Limit           = Metric{"gpu.bar1.limit", "By", UpDownCounter, "Size of the GPU's BAR1, through which PCIe reaches its memory."}
+	GPUBAR1Usage           = Metric{"gpu.bar1.usage", "By", UpDownCounter, "Part of the GPU's BAR1 in use."}
+	GPUBAR1Free            = Metric{"gpu.bar1.free", "By", UpDownCounter, "Part of the GPU's BAR1 that is free."}
 	GPUMemoryController    = Metric{"gpu.memory_controller.utilization", "1", Gauge, "Fraction of time the memory controller was busy."}
 	HwPower                = Metric{"hw.power", "W", Gauge, "Power drawn by the board."}
 	GPUPowerLimit          = Metric{"gpu.power.limit", "W", Gauge, "Power limit of the board."}
 	HwEnergy               = Metric{"hw.energy", "J", Counter, "Energy consumed by the board since the driver was loaded."}
 	HwTemperature          = Metric{"hw.temperature", "Cel", Gauge, "Temperature by sensor."}
 	GPUClockFrequency      = Metric{"gpu.clock.frequency", "Hz", Gauge, "Clock frequency by domain."}
+	GPUClockMax            = Metric{"gpu.clock.frequency.max", "Hz", Gauge, "Highest clock frequency of the board by domain."}
+	GPUClockApplication    = Metric{"gpu.clock.frequency.application", "Hz", Gauge, "Clock frequency that is set for applications by domain."}
 	GPUThrottleActive      = Metric{"gpu.throttle.active", "1", UpDownCounter, "1 while a reason holds the clocks down, else 0."}
 	GPUThrottleDuration    = Metric{"gpu.throttle.duration", "s", Counter, "Time for which a reason held the clocks down."}
 	GPUEngineActive        = Metric{"gpu.engine.active", "1", Gauge, "Fraction of time the graphics or compute engine was active."}
@@ -22,6 +27,8 @@ var (
 	GPUDRAMActive          = Metric{"gpu.dram.active", "1", Gauge, "Fraction of cycles the memory interface was sending or receiving."}
 	GPUPCIeThroughput      = Metric{"gpu.pcie.throughput", "By/s", Gauge, "PCIe traffic, seen from the GPU."}
 	GPUNVLinkThroughput    = Metric{"gpu.nvlink.throughput", "By/s", Gauge, "NVLink traffic, seen from the GPU."}
+	GPUNVLinkLane          = Metric{"gpu.nvlink.lane.throughput", "By/s", Gauge, "NVLink traffic of a lane, in both directions."}
+	GPUC2CBandwidthMax     = Metric{"gpu.c2c.bandwidth.max", "By/s", Gauge, "Highest bandwidth of a chip-to-chip link."}
 	GPUPCIeReplays         = Metric{"gpu.pcie.replays", "{replay}", Counter, "PCIe replays."}
 	GPUIO                  = Metric{"hw.gpu.io", "By", Counter, "Bytes received and transmitted by the GPU."}
 	GPUNVLinkErrors        = Metric{"gpu.nvlink.errors", "{error}", Counter, "NVLink errors by type."}
@@ -57,8 +64,10 @@ var (
 	GPUDeviceResets        = Metric{"gpu.device.resets", "{reset}", Counter, "Resets of the device."}
 	HwTemperatureLimit     = Metric{"hw.temperature.limit", "Cel", Gauge, "Temperature at which the device acts, by the kind of limit and by sensor."}
 	GPUVGPULicensed        = Metric{"gpu.vgpu.licensed", "1", UpDownCounter, "1 while the vGPU is licensed, else 0."}
+	GPUVGPUMemoryUsage     = Metric{"gpu.vgpu.memory.usage", "By", UpDownCounter, "GPU memory in use by the vGPU."}
 	GPUTemperatureMargin   = Metric{"gpu.temperature.margin", "Cel", Gauge, "Degrees left until the GPU is too warm and the driver lowers its clocks."}
 	HwFanSpeedRatio        = Metric{"hw.fan.speed_ratio", "1", Gauge, "Speed of a fan as a fraction of its maximum."}
+	GPUDeviceBlank         = Metric{"gpu.device.blank", "1", UpDownCounter, "1 while the exporter has the device on its page and none of its values can be read; 0 once afterwards."}
 	GPUDeviceSuspended     = Metric{"gpu.device.suspended", "1", UpDownCounter, "1 while runtime power management has the GPU suspended, so that nothing is read of it, else 0."}
 )
 
@@ -114,6 +123,7 @@ var (
 	ServicePower          = Metric{"gpu.service.power", "W", Gauge, "Power drawn by the service's devices."}
 	ServiceUtilizationMin = Metric{"gpu.service.utilization.min", "1", Gauge, "Utilization of the service's least busy pod."}
 	ServiceUtilizationMax = Metric{"gpu.service.utilization.max", "1", Gauge, "Utilization of the service's busiest pod."}
+	ServiceMeanDevices    = Metric{"gpu.service.utilization.devices", "{device}", UpDownCounter, "Devices with utilization, of which gpu.service.utilization is the mean."}
 	ServicePods           = Metric{"gpu.service.pods", "{pod}", UpDownCounter, "Pods of the service by state."}
 	ServicePodsPending    = Metric{"gpu.service.pods.pending", "{pod}", UpDownCounter, "Pods of the service that no node has accepted."}
 	ServiceDevices        = Metric{"gpu.service.devices", "{device}", UpDownCounter, "Devices held by the service by state."}

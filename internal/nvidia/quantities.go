@@ -20,6 +20,9 @@ const (
 	FBFree
 	FBUsed
 	FBReserved
+	BAR1Total
+	BAR1Used
+	BAR1Free
 
 	GREngineActive
 	SMActive
@@ -38,15 +41,17 @@ const (
 	PowerMgmtLimit
 	EnforcedPowerLimit
 	Energy
-	EnergyJoules
 	GPUTemp
 	MemoryTemp
+	FanSpeed
 	SMClock
 	MemClock
 	VideoClock
-	SMClockHertz
-	MemClockHertz
-	VideoClockHertz
+	AppSMClock
+	AppMemClock
+	MaxSMClock
+	MaxMemClock
+	MaxVideoClock
 
 	ThrottleReasons
 	PowerViolation
@@ -55,6 +60,8 @@ const (
 	BoardLimitViolation
 	LowUtilViolation
 	ReliabilityViolation
+	AppClocksViolation
+	BaseClocksViolation
 	ClockEventsCount
 	ClockEventsTotal
 
@@ -63,6 +70,8 @@ const (
 	NVLinkTX
 	NVLinkRX
 	NVLinkBandwidth
+	NVLinkLanes
+	C2CBandwidthMax
 	PCIeTXTotal
 	PCIeRXTotal
 	NVLinkTXTotal
@@ -102,6 +111,7 @@ const (
 	RecoveryAction
 	FabricHealth
 	VGPULicense
+	VGPUMemory
 
 	// Quantities is how many there are. A receiver's own follow.
 	Quantities

@@ -27,14 +27,20 @@ type line struct {
 	page   uint32  // the number of that page
 }
 
+// value is a sample's, and whether it is written with a decimal point.
+type value struct {
+	v       float64
+	decimal bool
+}
+
 // read reports whether b is the line again, and with which value.
-func (l *line) read(b []byte) (v float64, ok bool) {
+func (l *line) read(b []byte) (v value, ok bool) {
 	if l.isMeta() {
-		return 0, string(b) == *l.name
+		return value{}, string(b) == *l.name
 	}
 	n, end := len(*l.name), len(*l.name)+len(*l.labels)
 	if len(b) < end || string(b[:n]) != *l.name || string(b[n:end]) != *l.labels {
-		return 0, false
+		return value{}, false
 	}
 	return number(b[end:])
 }
@@ -78,30 +84,40 @@ func withoutExemplar(b []byte, end int) []byte {
 // number reads the rest of a line as nearly all exporters print it: one blank,
 // the value and, rarely, one more blank and a timestamp, which is not used. What
 // looks different is left to the parser.
-func number(rest []byte) (float64, bool) {
+func number(rest []byte) (n value, ok bool) {
 	if len(rest) < 2 || rest[0] != ' ' {
-		return 0, false
+		return n, false
 	}
 	rest = rest[1:]
 	if i := bytes.IndexByte(rest, ' '); i >= 0 {
 		stamp := rest[i+1:]
 		if len(stamp) == 0 || len(stamp) > 18 {
-			return 0, false
+			return n, false
 		}
 		for _, c := range stamp {
 			if c < '0' || c > '9' {
-				return 0, false
+				return n, false
 			}
 		}
 		rest = rest[:i]
 	}
 	for _, c := range rest {
-		if c == '_' || c == 'p' || c == 'P' { // hexadecimal, which the format has not
-			return 0, false
+		switch c {
+		case '_', 'p', 'P': // hexadecimal, which the format has not
+			return n, false
+		case '.':
+			n.decimal = true
 		}
 	}
-	v, err := strconv.ParseFloat(string(rest), 64)
-	return v, err == nil
+	var err error
+	n.v, err = strconv.ParseFloat(string(rest), 64)
+	return n, err == nil
+}
+
+// decimal reports whether the value in the rest of a line has a decimal point.
+func decimal(rest []byte) bool {
+	fields := bytes.Fields(rest)
+	return len(fields) > 0 && bytes.IndexByte(fields[0], '.') >= 0
 }
 
 // isMeta distinguishes TYPE and HELP lines from other comments.
@@ -175,7 +191,7 @@ func parse(b []byte) (textparse.Parser, textparse.Entry, error) {
 type sample struct {
 	series *series // nil if relabelling drops it
 	end    int     // of name and labels in the line
-	v      float64
+	value  value
 }
 
 // errLong is a sample over a limit of a line.
@@ -192,7 +208,7 @@ func (r *Reader) parse(b []byte) (s sample, err error) {
 		return s, fmt.Errorf("the line is no sample: %q", b)
 	}
 	met, _, v := parser.Series()
-	s.end, s.v = len(met), v
+	s.end, s.value = len(met), value{v, decimal(b[len(met):])}
 	var set labels.Labels
 	parser.Labels(&set)
 	if twice, has := set.HasDuplicateLabelNames(); has {

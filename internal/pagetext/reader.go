@@ -164,7 +164,7 @@ func (p *pass) line(b []byte) error {
 }
 
 // use reads a known line, and puts it into the layout.
-func (p *pass) use(l *line, v float64) error {
+func (p *pass) use(l *line, v value) error {
 	if place := int(l.place); place < len(p.layout) && p.layout[place] == l {
 		p.expected = place + 1
 	}
@@ -202,13 +202,13 @@ func (p *pass) unexpected(b []byte) error {
 		return p.bad(err)
 	case !regular || s.end != end: // DCGM_X-1 5 is the sample -1 of DCGM_X
 		p.room-- // its series is remembered
-		return p.sample(s.series, s.v)
+		return p.sample(s.series, s.value)
 	}
-	return p.use(p.remember(b[:name], b[name:end], s.series), s.v)
+	return p.use(p.remember(b[:name], b[name:end], s.series), s.value)
 }
 
 // sample takes a series with its value; it is nil if relabelling drops it.
-func (p *pass) sample(s *series, v float64) error {
+func (p *pass) sample(s *series, v value) error {
 	p.result.Samples++
 	switch {
 	case s == nil:
@@ -221,7 +221,7 @@ func (p *pass) sample(s *series, v float64) error {
 	if p.added++; p.opts.Samples > 0 && p.added > p.opts.Samples {
 		return fmt.Errorf("sample_%w: more than %d samples", ErrLimit, p.opts.Samples)
 	}
-	p.rows = append(p.rows, devicemap.Row{Series: &s.Series, Value: v})
+	p.rows = append(p.rows, devicemap.Row{Series: &s.Series, Value: v.v, Decimal: v.decimal})
 	return nil
 }
 
@@ -238,7 +238,7 @@ func (p *pass) comment(b []byte) error {
 		}
 		l = p.rememberMeta(b, m)
 	}
-	return p.use(l, 0)
+	return p.use(l, value{})
 }
 
 // bad counts a line that the parser refuses.

@@ -133,6 +133,24 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// TestDecimal: a row has a mark of how its value is written, whether the parser reads the line
+// or it is remembered.
+func TestDecimal(t *testing.T) {
+	for line, want := range map[string]bool{
+		`A 0`: false, `A 0.000000`: true, `A 1.`: true, `A 1e3`: false, `A 1.5e3`: true, `A{x="0.5"} 1`: false, `A{x="1"} 0.5`: true,
+		`A 1 1700000000000`: false, `A 1.0 1700000000000`: true, "A\t{x=\"1\"}\t1.0": true, "A \t 1": false, `A{x="1"}0.5`: true, `A{x="1"}-1.5`: true,
+		`A{x="1"} 1 # {trace_id="a"} 0.5`: false, `{"A.b"} 1`: false, `{"A.b"} 1.0`: true, `A NaN`: false,
+	} {
+		r := NewReader(vendor, target)
+		for range 3 {
+			rows, _, err := r.Read([]byte(line+"\n"), nil)
+			require.NoError(t, err, line)
+			require.Len(t, rows, 1, line)
+			assert.Equal(t, want, rows[0].Decimal, line)
+		}
+	}
+}
+
 // TestLayout: lines that move, come and go are read as on the first page.
 func TestLayout(t *testing.T) {
 	lines := []string{"# HELP A text"}

@@ -4,6 +4,7 @@
 package places
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -37,4 +38,22 @@ func TestPairsBeyondTheLimit(t *testing.T) {
 	require.Zero(t, s.Refused())
 	require.Equal(t, []Place{{Namespace: "a"}}, s.Expire(now.Add(25*time.Hour)))
 	require.Equal(t, Place{Namespace: "b"}, s.Admit(Place{Namespace: "b"}, now))
+}
+
+// Who makes pods invents the names of their queues: that costs no other namespace its own.
+func TestQueuesOfOneNamespace(t *testing.T) {
+	now, s := time.Unix(1000, 0), New(20)
+	admitted := map[Place]bool{}
+	for i := range 100 {
+		admitted[s.Admit(Place{"a", fmt.Sprint("q", i)}, now)] = true
+	}
+	require.Equal(t, map[Place]bool{{"a", "q0"}: true, {"a", "q1"}: true, {Namespace: "a"}: true}, admitted)
+	require.Equal(t, 98, s.Refused())
+	require.Equal(t, Place{"b", "research"}, s.Admit(Place{"b", "research"}, now))
+	require.Zero(t, s.Refused())
+
+	// Those that no pod has leave room for others.
+	require.Len(t, s.Expire(now.Add(25*time.Hour)), 4)
+	require.Empty(t, s.queues)
+	require.Equal(t, Place{"a", "q50"}, s.Admit(Place{"a", "q50"}, now))
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
-// Place is where a pod waits or waited; both are "" for pods of a pair beyond the limit.
+// Place is where a pod waits or waited. Queue is "" for a pair beyond the limit, and so is Namespace
+// where there is no room for one without a queue.
 type Place struct{ Namespace, Queue string }
 
 // Compare orders places by namespace, and then by queue.
@@ -39,21 +40,40 @@ const keep = 24 * time.Hour
 type Set struct {
 	max     int
 	last    map[Place]time.Time
+	queues  map[string]int // of last, by namespace
 	refused int
 }
 
-// New returns a Set of at most limit pairs.
-func New(limit int) *Set { return &Set{max: limit, last: map[Place]time.Time{}} }
+// share is the part of the limit that the queues of one namespace have at most: who makes pods names
+// their queues, and takes no room from other namespaces.
+const share = 10
 
-// Admit returns p, and the zero Place where there is no room for another pair: what
-// is summed stays complete.
+// New returns a Set of at most limit pairs.
+func New(limit int) *Set {
+	return &Set{max: limit, last: map[Place]time.Time{}, queues: map[string]int{}}
+}
+
+// Admit returns p. Where there is no room for another pair it returns p without its queue, and
+// the zero Place where there is none for that either: what is summed stays complete.
 func (s *Set) Admit(p Place, now time.Time) Place {
-	if _, known := s.last[p]; !known && len(s.last) >= s.max {
+	if !s.fits(p) {
 		s.refused++
-		return Place{}
+		if p.Queue = ""; !s.fits(p) {
+			return Place{}
+		}
+	}
+	if _, known := s.last[p]; !known && p.Queue != "" {
+		s.queues[p.Namespace]++
 	}
 	s.last[p] = now
 	return p
+}
+
+func (s *Set) fits(p Place) bool {
+	if _, known := s.last[p]; known {
+		return true
+	}
+	return len(s.last) < s.max && (p.Queue == "" || s.queues[p.Namespace] < max(1, s.max/share))
 }
 
 // Expire forgets the pairs that were not admitted for a day and returns them.
@@ -61,6 +81,12 @@ func (s *Set) Expire(now time.Time) (gone []Place) {
 	for p, at := range s.last {
 		if now.Sub(at) > keep {
 			delete(s.last, p)
+			if p.Queue != "" {
+				s.queues[p.Namespace]--
+			}
+			if s.queues[p.Namespace] == 0 {
+				delete(s.queues, p.Namespace)
+			}
 			gone = append(gone, p)
 		}
 	}

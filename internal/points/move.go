@@ -94,15 +94,18 @@ func Describe(src, dst pmetric.Metric) {
 	}
 }
 
-// AppendMarker adds a point to m that ends the series attrs at ts.
-func AppendMarker(m pmetric.Metric, attrs pcommon.Map, ts pcommon.Timestamp) {
+// AppendMarker adds a point to m that ends the series attrs at ts, of a histogram with these
+// bounds.
+func AppendMarker(m pmetric.Metric, attrs pcommon.Map, ts pcommon.Timestamp, bounds []float64) {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
 		mark(m.Gauge().DataPoints().AppendEmpty(), attrs, ts)
 	case pmetric.MetricTypeSum:
 		mark(m.Sum().DataPoints().AppendEmpty(), attrs, ts)
 	case pmetric.MetricTypeHistogram:
-		mark(m.Histogram().DataPoints().AppendEmpty(), attrs, ts)
+		p := m.Histogram().DataPoints().AppendEmpty()
+		mark(p, attrs, ts)
+		EndHistogram(p, bounds)
 	case pmetric.MetricTypeExponentialHistogram:
 		mark(m.ExponentialHistogram().DataPoints().AppendEmpty(), attrs, ts)
 	case pmetric.MetricTypeSummary:

@@ -85,7 +85,19 @@ func TestEveryType(t *testing.T) {
 			assert.Equal(t, 1, Count(m))
 			attrs := pcommon.NewMap()
 			attrs.PutStr("name", "end")
-			AppendMarker(to, attrs, 9)
+			AppendMarker(to, attrs, 9, []float64{1, 2})
+			if bounds := Bounds(to); to.Type() == pmetric.MetricTypeHistogram {
+				assert.Empty(t, bounds, "of the first marker")
+				end := to.Histogram().DataPoints().At(1)
+				assert.Equal(t, []float64{1, 2}, end.ExplicitBounds().AsRaw())
+				assert.Equal(t, []uint64{0, 0, 0}, end.BucketCounts().AsRaw())
+				assert.True(t, end.HasSum())
+				CompleteEnds(to)
+				assert.True(t, to.Histogram().DataPoints().At(0).HasSum())
+			} else {
+				assert.Nil(t, bounds)
+				CompleteEnds(to)
+			}
 			got = nil
 			Each(to, func(attrs pcommon.Map, ts pcommon.Timestamp, stale bool) {
 				got = append(got, seen{Str(attrs, "name"), ts, stale})

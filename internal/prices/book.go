@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 )
 
 // RuleConfig is a rule as it is written.
@@ -82,7 +84,7 @@ type Price struct {
 	PerInstance bool
 	Kind        string
 	Source      string
-	From        time.Time
+	From        time.Time // since when it is configured, or was reported
 	Until       time.Time // the next version counts from then; zero: none is known
 }
 
@@ -266,14 +268,16 @@ func (b *Book) At(f *Facts, at time.Time) (p Price, why Why) {
 		}
 		p.Rate, p.Kind, p.Source, p.From = v.rate, v.kind, v.source, v.from
 		if v.gauge != "" {
-			reported, until, ok := b.gauges[v.gauge].at(nodeOf(f.Cluster, f.Node), at)
+			reported, from, until, ok := b.gauges[v.gauge].at(nodeOf(f.Cluster, f.Node), at)
 			if p.Until.IsZero() || until.Before(p.Until) {
 				p.Until = until
 			}
 			if !ok {
 				return Price{Until: p.Until}, NotReported
 			}
-			p.Rate = rate(reported, v.fraction, 1)
+			if p.Rate = rate(reported, v.fraction, 1); from.After(p.From) {
+				p.From = from
+			}
 		}
 		_, p.PerInstance = g.match[MatchProfile]
 		return p, Priced
@@ -323,6 +327,9 @@ func matches(match map[string]string, f *Facts) bool {
 		value := f.value(key)
 		if value == "" {
 			return false // what is not known matches nothing
+		}
+		if key == MatchProfile {
+			pattern, value = migprofile.Normal(pattern), migprofile.Normal(value)
 		}
 		if !glob(pattern, value) {
 			return false

@@ -111,15 +111,36 @@ func (b *Budget) Scope() string { return b.period + " in " + b.zone.String() + "
 // Period returns the period that a time is in: from start, and before end.
 func (b *Budget) Period(at time.Time) (start, end time.Time) {
 	year, month, day := at.In(b.zone).Date()
-	midnight := func(day int) time.Time { return time.Date(year, month, day, 0, 0, 0, 0, b.zone) }
 	switch b.period {
 	case Month:
-		return midnight(1), time.Date(year, month+1, 1, 0, 0, 0, 0, b.zone)
+		return b.begin(year, month, 1), b.begin(year, month+1, 1)
 	case Week:
 		monday := day - (int(at.In(b.zone).Weekday())+6)%7
-		return midnight(monday), midnight(monday + 7)
+		return b.begin(year, month, monday), b.begin(year, month, monday+7)
 	}
-	return midnight(day), midnight(day + 1)
+	return b.begin(year, month, day), b.begin(year, month, day+1)
+}
+
+// begin returns the first instant of a day. Where clocks change, midnight may not exist or occur
+// twice.
+func (b *Budget) begin(year int, month time.Month, day int) time.Time {
+	midnight := time.Date(year, month, day, 0, 0, 0, 0, b.zone)
+	want := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
+	since, until := midnight.ZoneBounds()
+	if midnight.Format(time.DateOnly) < want { // it is in the gap
+		return until
+	}
+	before := since.Add(-1)
+	switch {
+	case since.IsZero():
+	case before.In(b.zone).Format(time.DateOnly) == want: // it is the second one
+		_, offset := before.In(b.zone).Zone()
+		_, later := midnight.Zone()
+		return midnight.Add(time.Duration(later-offset) * time.Second)
+	case since.Format(time.DateOnly) == want: // the gap began before midnight
+		return since
+	}
+	return midnight
 }
 
 // Every returns how long a period is, and the time zone in which it begins at midnight.

@@ -119,7 +119,7 @@ func (c *Carbon) At(region string, at time.Time) (milligrams int64, kind string,
 	if region == "" {
 		return 0, "", false
 	}
-	if mg, _, known := c.gauge.at(region, at); known {
+	if mg, _, _, known := c.gauge.at(region, at); known {
 		return int64(float64(mg)*c.pue + 0.5), c.from.Kind, true
 	}
 	first := slices.IndexFunc(c.tables, func(t intensity) bool { return glob(t.region, region) })

@@ -74,6 +74,40 @@ func TestPriceOfAGauge(t *testing.T) {
 	assert.True(t, observe("one more", 3*time.Hour, 1), "those that are silent make room")
 }
 
+func TestReadingsOverARestart(t *testing.T) {
+	book := func() *Book {
+		b, err := New("USD", []RuleConfig{{Match: map[string]string{MatchModel: "*"}, PriceMetric: "cost"}})
+		require.NoError(t, err)
+		return b
+	}
+	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	b := book()
+	require.True(t, b.Observe("cost", "c", "n", noon, 2))
+	require.True(t, b.Observe("cost", "c", "n", noon.Add(time.Hour), 3))
+	require.True(t, b.Observe("cost", "c", "silent", noon.Add(-4*time.Hour), 3))
+	stored := b.Readings(noon.Add(time.Hour))
+	assert.Len(t, stored["cost"], 1, "what nothing asks for any more is not stored")
+	again := book()
+	require.True(t, again.Restore(stored, noon.Add(time.Hour)))
+	f := &Facts{Model: "H100", Cluster: "c", Node: "n"}
+	for _, after := range []time.Duration{0, time.Hour - 1, time.Hour, 3 * time.Hour, 3*time.Hour + 1} {
+		want, why := b.At(f, noon.Add(after))
+		got, same := again.At(f, noon.Add(after))
+		assert.Equal(t, why, same, after)
+		assert.Equal(t, []any{want.Rate, want.Until.UTC(), want.From.UTC()}, []any{got.Rate, got.Until.UTC(), got.From.UTC()}, after)
+	}
+	p, _ := again.At(f, noon.Add(90*time.Minute))
+	assert.Equal(t, noon.Add(time.Hour), p.From.UTC(), "when it was first reported")
+
+	ms := noon.UnixMilli()
+	for name, values := range map[string][][3]int64{
+		"of a clock that was ahead": {{ms, ms + 7_200_000, 1}}, "ends before it begins": {{ms, ms - 1, 1}}, "no price": {{ms, ms, 0}},
+		"out of order": {{ms, ms, 1}, {ms - 10, ms, 2}},
+	} {
+		assert.False(t, book().Restore(Readings{"cost": {nodeOf("c", "n"): values}}, noon.Add(time.Hour)), name)
+	}
+}
+
 func TestIntensityOfAGauge(t *testing.T) {
 	c, err := NewCarbon(CarbonConfig{
 		PUE: 1.5, FromMetric: &FromMetricConfig{Metric: "grid.intensity", Kind: Marginal},
@@ -88,6 +122,11 @@ func TestIntensityOfAGauge(t *testing.T) {
 	assert.True(t, c.Observe("eu-1", noon, 40))
 	mg, kind, ok := c.At("eu-1", noon.Add(time.Hour))
 	assert.Equal(t, []any{int64(60_000), Marginal, true}, []any{mg, kind, ok})
+	again, err := NewCarbon(CarbonConfig{PUE: 1.5, FromMetric: &FromMetricConfig{Metric: "grid.intensity", Kind: Marginal}})
+	require.NoError(t, err)
+	require.True(t, again.Restore(c.Readings(noon), noon))
+	mg, kind, ok = again.At("eu-1", noon.Add(time.Hour))
+	assert.Equal(t, []any{int64(60_000), Marginal, true}, []any{mg, kind, ok}, "after a restart")
 	mg, kind, ok = c.At("eu-1", noon.Add(3*time.Hour))
 	assert.Equal(t, []any{int64(150_000), Average, true}, []any{mg, kind, ok}, "the table, where the gauge is silent")
 	_, _, ok = c.At("us-1", noon)

@@ -56,6 +56,7 @@ func TestBook(t *testing.T) {
 		{Match: map[string]string{MatchModel: "*A100*", "node.label.pool": "own"}, GPUHour: "1.10"},
 		{Match: map[string]string{MatchProfile: "1g.*", MatchModel: "*"}, GPUHour: "0.5"},
 		{Match: map[string]string{MatchModel: "*L4*"}, GPUHour: "0"},
+		{Match: map[string]string{MatchProfile: "2g.20gb.me"}, GPUHour: "2"},
 	})
 	require.NoError(t, err)
 	eight := Facts{Model: "NVIDIA H100 80GB HBM3", HostType: "gpu-h100-sxm_8gpu-128vcpu", Boards: 8}
@@ -79,6 +80,7 @@ func TestBook(t *testing.T) {
 		{"a label", Facts{Model: "NVIDIA A100-SXM4-80GB", Labels: map[string]string{"pool": "own"}}, day("2026-06-01"), Price{Rate: Rate{1_100_000_000, 1}, Kind: KindList, From: epoch}, Priced},
 		{"another label", Facts{Model: "NVIDIA A100-SXM4-80GB", Labels: map[string]string{"pool": "x"}}, day("2026-06-01"), Price{}, NoRule},
 		{"an instance", Facts{Model: "NVIDIA A30", Profile: "1g.6gb"}, day("2026-06-01"), Price{Rate: Rate{nano / 2, 1}, PerInstance: true, Kind: KindList, From: epoch}, Priced},
+		{"an instance in another form", Facts{Profile: "2g.20gb+me"}, day("2026-06-01"), Price{Rate: Rate{2 * nano, 1}, PerInstance: true, Kind: KindList, From: epoch}, Priced},
 		{"free of charge", Facts{Model: "NVIDIA L4"}, day("2026-06-01"), Price{Rate: Rate{0, 1}, Kind: KindList, From: epoch}, Priced},
 		{"nothing is known", Facts{}, day("2026-06-01"), Price{}, NoRule},
 	} {
@@ -137,6 +139,35 @@ func TestNotYetFallsThrough(t *testing.T) {
 	got, why := book.At(&Facts{Model: "H100"}, day("2026-04-01"))
 	assert.Equal(t, Priced, why)
 	assert.Equal(t, Price{Rate: Rate{3 * nano, 1}, Kind: KindList, From: epoch, Until: day("2026-05-01")}, got)
+}
+
+// Where clocks change at midnight, a period begins with the first instant of its day, and periods
+// follow each other without a gap.
+func TestPeriodsWhereClocksChangeAtMidnight(t *testing.T) {
+	for zone, day := range map[string]string{
+		"Africa/Cairo": "2026-04-24", "Asia/Beirut": "2026-03-29", "America/Havana": "2026-03-08", "America/Santiago": "2026-09-06",
+		"America/Asuncion": "2023-10-01", "Atlantic/Azores": "2026-10-25", "America/Toronto": "1919-03-31", "Pacific/Apia": "2011-12-31", "Europe/Berlin": "2026-03-29",
+	} {
+		for _, period := range []string{Day, Week, Month} {
+			all, err := NewBudgets([]BudgetConfig{{Name: "a", Hours: "1", Period: period, Timezone: zone}})
+			require.NoError(t, err)
+			noon, err := time.ParseInLocation("2006-01-02 15", day+" 12", all[0].zone)
+			require.NoError(t, err)
+			start, end := all[0].Period(noon.Add(-5 * 24 * time.Hour))
+			for at := noon.Add(-5 * 24 * time.Hour); at.Before(noon.Add(40 * 24 * time.Hour)); at = at.Add(15 * time.Minute) {
+				from, to := all[0].Period(at)
+				if !from.Equal(start) {
+					require.Equal(t, end.UTC(), from.UTC(), "%s %s: the period at %s begins where the one before ends", zone, period, at)
+					start, end = from, to
+				}
+				require.Equal(t, end.UTC(), to.UTC(), "%s %s: one end at %s", zone, period, at)
+				require.False(t, at.Before(from) || !at.Before(to), "%s %s: %s is in its period", zone, period, at)
+				if period == Day {
+					require.Equal(t, at.In(all[0].zone).Format(time.DateOnly), from.In(all[0].zone).Format(time.DateOnly), "%s: a day begins on the day", zone)
+				}
+			}
+		}
+	}
 }
 
 func TestBudgets(t *testing.T) {

@@ -107,10 +107,19 @@ func (w Whole) tokens(kind string) string {
 	return w.able(OfServices.rate(series, w.Over)+" and"+OfServices.on()+before(series, w.Over), series)
 }
 
-// computed are prompt tokens without those that were found in a prefix cache.
+// computed are prompt tokens without those that were found in a prefix cache. Some engines
+// count the cache in GPU memory in blocks, so its part of the prompts is what is looked up and
+// found, in whichever unit: an engine that does not count both has no such part. Caches
+// elsewhere are counted in tokens.
 func (w Whole) computed() string {
-	input := w.tokens("input")
-	return "(" + input + " - " + w.rate(InferenceHits) + " or " + input + ")"
+	engines := append(OfPods[:len(OfPods):len(OfPods)], Engine)
+	rate := func(metric string, s ...Selector) string { return engines.rate(w.of(metric, s...), w.Over) }
+	hits, lookups := rate(InferenceHits, onDevice), rate(InferenceLookups, onDevice)
+	input := rate(InferenceTokens, Is(TokenType, "input"))
+	elsewhere := w.rate(InferenceHits, Selector(CacheTier+`!="device"`))
+	missed := "sum" + OfServices.by() + "(" + input + " * (1 - " + quotient(hits, lookups) + ") or " + input + ")"
+	return "((" + missed + " - " + elsewhere + " or " + missed + ") and" + OfServices.on() + "(" + w.tokens("input") + ")" +
+		" unless" + OfServices.on() + "(" + hits + " > 0 unless " + lookups + " > 0))"
 }
 
 // phase is the part of the engines' time in prefill and decode that one of them takes.

@@ -3,7 +3,11 @@
 
 package queries // import "github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 
-import "github.com/otelcol-gpu/otelcol-gpu/internal/names"
+import (
+	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+)
 
 // Metrics of devices that the dashboards and rules read beside those of names.go.
 var (
@@ -63,9 +67,6 @@ const (
 	OwnMemory              = "otelcol_process_memory_rss"
 	OwnCPU                 = "otelcol_process_cpu_seconds"
 	OwnUptime              = "otelcol_process_uptime"
-	OwnScrapes             = "otelcol_dcgm_receiver_scrapes"
-	OwnRowsRefused         = "otelcol_dcgm_receiver_rows_refused"
-	OwnDevices             = "otelcol_dcgm_receiver_devices"
 	OwnSnapshotAge         = "otelcol_gpu_allocation_snapshot_age"
 	OwnUnattributed        = "otelcol_gpu_pod_devices_unattributed"
 	OwnServices            = "otelcol_gpu_summary_services_tracked"
@@ -98,6 +99,34 @@ const (
 	OwnStoreSize           = "otelcol_extension_gpu_store_size"
 	OwnStoreLogFailures    = "otelcol_extension_gpu_store_log_failures"
 )
+
+// The Collector's own telemetry about receivers of GPUs, of which each has metrics of its own.
+const (
+	OwnScrapes     = "scrapes"
+	OwnRowsRefused = "rows_refused"
+	OwnDevices     = "devices"
+)
+
+// OwnReceiver is the label that EachReceiver adds: dcgm, whatever the receiver's name is in the
+// configuration.
+const OwnReceiver = "gpu_receiver"
+
+// Receivers are the receivers of GPUs.
+var Receivers = []string{"dcgm", "nvml", "amd_gpu", "gaudi", "intel_gpu"}
+
+// EachReceiver applies an expression to a metric that every receiver of GPUs has under a name
+// of its own, and adds which receiver it is of.
+func EachReceiver(metric string, s Selector, expr func(series string) string) string {
+	parts := make([]string, len(Receivers))
+	for i, r := range Receivers {
+		name := metric
+		if r == "nvml" && metric == OwnRowsRefused {
+			name = "values_refused" // a driver's library has no rows
+		}
+		parts[i] = `label_replace(` + expr(of("otelcol_"+r+"_receiver_"+name, s)) + `, "` + OwnReceiver + `", "` + r + `", "", "")`
+	}
+	return strings.Join(parts, " or ")
+}
 
 // ServiceDashboard is the uid of the dashboard of a service.
 const ServiceDashboard = "otelcol-gpu-service"

@@ -26,6 +26,7 @@ var (
 	Unrecognized  = names.ExporterUnrecognized.Prometheus()
 	Schedulable   = names.GPUNodeSchedulable.Prometheus()
 	Reconfiguring = names.GPUNodeMIGReconfiguring.Prometheus()
+	Suspended     = names.GPUDeviceSuspended.Prometheus()
 	Released      = names.GPUDriverReleased.Prometheus()
 )
 

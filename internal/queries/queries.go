@@ -10,12 +10,28 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// servicesMetrics are all metrics of a service.
-var servicesMetrics = []string{
-	ServiceUtilization, ServiceUtilizationMin, ServiceUtilizationMax, ServiceSM, ServiceDRAM, ServicePipe,
-	ServicePodMemory, ServicePodLimit, ServicePodPower, ServiceMemory, ServiceLimit, ServicePower,
-	ServicePods, ServicePending, ServiceDevices, ServiceIdle, ServiceMissingRatio, ServicePartial, ServiceDataAge,
+// serviceFigure is a metric of services and the labels by which it has a series for each of
+// them.
+type serviceFigure struct {
+	metric, label string
+	values        []string
 }
+
+// serviceStates are the figures that decide about the state of a service, serviceAverages the
+// others.
+var (
+	serviceStates = []serviceFigure{
+		{metric: ServicePods, label: StateOfPod, values: []string{"reporting", "degraded", "missing", "warming", "not_running"}},
+		{metric: ServicePending}, {metric: ServiceIdle}, {metric: ServicePartial}, {metric: ServiceDataAge},
+	}
+	serviceAverages = []serviceFigure{
+		{metric: ServiceDevices, label: StateOfDevice, values: []string{"reporting", "missing"}},
+		{metric: ServiceUtilization}, {metric: ServiceUtilizationMin}, {metric: ServiceUtilizationMax}, {metric: ServiceSM}, {metric: ServiceDRAM},
+		{metric: ServicePipe, label: Pipe, values: []string{"tensor", "fp16", "fp32"}},
+		{metric: ServicePodMemory}, {metric: ServicePodLimit}, {metric: ServicePodPower}, {metric: ServiceMemory}, {metric: ServiceLimit}, {metric: ServicePower},
+		{metric: ServiceMissingRatio},
+	}
+)
 
 // deviceMetrics are the gauges of a device.
 var deviceMetrics = []string{
@@ -34,12 +50,27 @@ var (
 // last sample.
 const rememberedStep = 4 * time.Minute
 
-// Services asks for every figure of services.
-func Services(s Selector) string { return anyOf(servicesMetrics, s) }
+// ServiceStates asks for the figures that decide about the state of services, and ServiceAverages
+// for their other figures. An answer to one query has no more series than there are services: a
+// store limits how many that may be.
+func ServiceStates(s Selector) []string   { return ofFigures(serviceStates, s) }
+func ServiceAverages(s Selector) []string { return ofFigures(serviceAverages, s) }
+
+func ofFigures(figures []serviceFigure, s Selector) (all []string) {
+	for _, f := range figures {
+		if f.label == "" {
+			all = append(all, of(f.metric, s))
+		}
+		for _, value := range f.values {
+			all = append(all, of(f.metric, s, Is(f.label, value)))
+		}
+	}
+	return all
+}
 
 // ServicesEvaluated asks when services were last evaluated, in seconds since 1970.
 func ServicesEvaluated(s Selector) string {
-	return "max" + serviceIdentity + "(timestamp(" + of(ServicePods, s) + "))"
+	return "max" + serviceIdentity + "(timestamp(" + of(ServicePods, s, Is(StateOfPod, "reporting")) + "))"
 }
 
 // NewestEvaluations asks when any service of a cluster was last evaluated.
@@ -71,28 +102,14 @@ func DeviceUtilization(s Selector) string { return general(s) }
 // DeviceUtilizationTime asks of when that is.
 func DeviceUtilizationTime(s Selector) string { return "timestamp(" + general(s) + ")" }
 
-// DevicesSeen asks when devices were last seen, by what they always report.
-func DevicesSeen(s Selector) string {
-	return "max" + identity + "(timestamp(" + of(MemoryUsage, s) + ") or timestamp(" + of(Power, s) + "))"
-}
-
-// DevicesRemembered asks when devices were last seen within a time. Those with
-// ended series are in the answer too.
-func DevicesRemembered(s Selector, within time.Duration) string {
-	sub := subquery(within)
-	last := func(series string) string { return "max_over_time(timestamp(" + series + ")" + sub + ")" }
-	return "max" + identity + "(" + last(general(s)) + " or " + last(of(MemoryUsage, s)) + " or " + last(of(Power, s)) + ")"
-}
-
-// UtilizationPeak asks for the highest utilization of devices within a time,
-// regardless of their owners.
+// UtilizationPeak asks for the highest utilization of devices within a time, by their owners.
 func UtilizationPeak(s Selector, within time.Duration) string {
-	return "max" + deviceIdentity + "(max_over_time(" + general(s) + "[" + duration(within) + "]))"
+	return "max" + identity + "(max_over_time(" + general(s) + "[" + duration(within) + "]))"
 }
 
-// SeenBefore asks which devices were seen a time ago.
-func SeenBefore(s Selector, ago time.Duration) string {
-	return "count" + deviceIdentity + "(" + general(s) + " offset " + duration(ago) + ")"
+// OwnersBefore asks which owners devices had a time ago.
+func OwnersBefore(s Selector, ago time.Duration) string {
+	return "count" + identity + "(" + general(s) + " offset " + duration(ago) + ")"
 }
 
 // Allocations asks who holds which share of which device; AllocationTimes of when
@@ -166,23 +183,13 @@ func XIDFirst(s Selector, within time.Duration) string {
 	return "min" + xidIdentity + "(min_over_time(" + of(XIDErrors, s) + "[" + duration(within) + "]))"
 }
 
-// XIDBegan asks when counters of XIDs began within a time, DevicesBegan when
-// devices did. The answer is the last sample within the minute of the first one:
-// BeganExactly asks within that minute.
+// XIDBegan asks when counters of XIDs began within a time. The answer is the last sample
+// within the minute of the first one: XIDBeganExactly asks within that minute.
 func XIDBegan(s Selector, within time.Duration) string {
-	return began(of(XIDErrors, s), xidIdentity, within, time.Minute)
+	return "min" + xidIdentity + "(" + first(of(XIDErrors, s), within, time.Minute) + ")"
 }
-func DevicesBegan(s Selector, within time.Duration) string {
-	return began(general(s), deviceIdentity, within, time.Minute)
-}
-
-// XIDBeganExactly and DevicesBeganExactly ask for the first sample of the minute
-// before the query.
 func XIDBeganExactly(s Selector) string {
-	return began(of(XIDErrors, s), xidIdentity, time.Minute, time.Second)
-}
-func DevicesBeganExactly(s Selector) string {
-	return began(general(s), deviceIdentity, time.Minute, time.Second)
+	return "min" + xidIdentity + "(" + first(of(XIDErrors, s), time.Minute, time.Second) + ")"
 }
 
 // XIDBefore asks which counters of XIDs there were a time ago.
@@ -190,10 +197,10 @@ func XIDBefore(s Selector, ago time.Duration) string {
 	return "count" + xidIdentity + "(" + of(XIDErrors, s) + " offset " + duration(ago) + ")"
 }
 
-// began asks for the time of the first sample that a grid finds, and of what began
-// after its last line.
-func began(series, identity string, within, step time.Duration) string {
-	return "min" + identity + "(min_over_time(timestamp(" + series + ")[" + duration(within) + ":" + duration(step) + "]) or timestamp(" + series + "))"
+// first asks for the time of the first sample that a grid finds, and of what began after its
+// last line.
+func first(series string, within, step time.Duration) string {
+	return "min_over_time(timestamp(" + series + ")[" + duration(within) + ":" + duration(step) + "]) or timestamp(" + series + ")"
 }
 
 // rise asks for the rise of counters within a time, of all their samples: increase()

@@ -4,8 +4,12 @@
 package queries
 
 import (
+	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,15 +50,40 @@ func TestLabelsAreThoseThatAreWritten(t *testing.T) {
 	}
 }
 
+// Every receiver of GPUs is asked for what it counts of itself, under the names that it writes.
+func TestEveryReceiverIsAsked(t *testing.T) {
+	files, err := filepath.Glob("../../receiver/*/metadata.yaml")
+	require.NoError(t, err)
+	written := map[string]bool{}
+	var scraping []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, name := range regexp.MustCompile(`(?m)^    (\w+_receiver_\w+):$`).FindAllStringSubmatch(string(text), -1) {
+			written["otelcol_"+name[1]] = true
+			if receiver, ok := strings.CutSuffix(name[1], "_receiver_scrapes"); ok {
+				scraping = append(scraping, receiver)
+			}
+		}
+	}
+	assert.ElementsMatch(t, scraping, Receivers)
+	for _, metric := range []string{OwnScrapes, OwnRowsRefused, OwnDevices} {
+		EachReceiver(metric, All, func(series string) string {
+			assert.True(t, written[strings.TrimSuffix(series, "{}")], series)
+			return series
+		})
+	}
+}
+
 func everyQuery(s Selector) map[string]string {
 	how, coarse := Smooth{Step: 15 * time.Second, Gap: 45 * time.Second}, Smooth{Step: 2 * time.Minute, Gap: 45 * time.Second}
 	all := map[string]string{
 		"InferenceEngines": InferenceEngines(s), "InferenceServers": InferenceServers(s), "InferenceServersUp": InferenceServersUp(s),
 		"TokensNewlyRead": TokensNewlyRead(s), "Briefly": Whole{Where: s, Over: InferenceWindow, Briefly: time.Minute}.OutputTokens(),
-		"Services": Services(s), "ServicesEvaluated": ServicesEvaluated(s), "NewestEvaluations": NewestEvaluations(s), "LastEvaluation": LastEvaluation(s, time.Hour),
+		"ServicesEvaluated": ServicesEvaluated(s), "NewestEvaluations": NewestEvaluations(s), "LastEvaluation": LastEvaluation(s, time.Hour),
 		"PodStates": PodStates(s), "Thresholds": Thresholds(), "MissingPods": MissingPods(s), "ExportersMoved": ExportersMoved(s, time.Hour),
-		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesSeen": DevicesSeen(s),
-		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "SeenBefore": SeenBefore(s, time.Minute),
+		"DeviceUtilization": DeviceUtilization(s), "DeviceUtilizationTime": DeviceUtilizationTime(s), "DevicesSeen": DevicesSeen(s), "There": There("", s), "There within": There("1h", s), "Reports": Reports(s), "ReportedBefore": ReportedBefore(s, time.Hour),
+		"DevicesRemembered": DevicesRemembered(s, time.Hour), "UtilizationPeak": UtilizationPeak(s, time.Minute), "OwnersBefore": OwnersBefore(s, time.Minute),
 		"Allocations": Allocations(s), "AllocationTimes": AllocationTimes(s), "Exporters": Exporters(s), "ExporterTimes": ExporterTimes(s),
 		"NodeTimes": NodeTimes(s), "ExportersRemembered": ExportersRemembered(s, time.Hour), "DeviceValues": DeviceValues(s),
 		"RecentDeviceValues": RecentDeviceValues(s, time.Minute), "OfDevices": OfDevices(Power, s, time.Minute), "Capacity": Capacity(s, time.Hour), "Gone": Gone(Power, s, time.Minute, time.Hour),
@@ -70,6 +99,9 @@ func everyQuery(s Selector) map[string]string {
 		"CapacityFit": CapacityFit(s, time.Minute), "CapacityFragmentation": CapacityFragmentation(s, time.Minute),
 		"Waiting": Waiting(PendingPods, s, time.Minute), "WaitingFor": WaitingFor(s, time.Minute),
 		"CorrectedRise": CorrectedRise(s, time.Hour), "Remapped": Remapped(s), "RemappedRise": RemappedRise(s, time.Hour),
+	}
+	for i, q := range slices.Concat(ServiceStates(s), ServiceAverages(s)) {
+		all[fmt.Sprint("service ", i)] = q
 	}
 	for _, over := range []time.Duration{InferenceWindow, ForChart} {
 		w := Whole{Where: s, Engines: Is(Engine, "vllm"), Over: over}

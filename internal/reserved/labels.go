@@ -25,9 +25,15 @@ var deviceLabels = labelsOf(
 // on the resource of its spans and log records.
 var podDevices = labelsOf(names.GPUDeviceIDs, names.GPUDeviceCount)
 
-// ownerLabels name the owner of a series, beside those that begin with k8s_. They come
-// from the resource.
-var ownerLabels = labelsOf(names.ServiceName, names.HostName)
+// ownerLabels name the owner of a series, beside those that begin with k8s_ or slurm_. They
+// come from the resource, job and instance in Prometheus.
+var ownerLabels = labelsOf(names.ServiceName, names.ServiceNamespace, names.HostName, "job", "instance")
+
+// ownerAttribute reports whether an attribute of an application's resource names it in the
+// spelling of the conventions.
+func ownerAttribute(key string) bool {
+	return strings.HasPrefix(key, "k8s.") || strings.HasPrefix(key, "slurm.") || key == names.ServiceName || key == names.ServiceNamespace || key == names.HostName
+}
 
 func labelsOf(attributes ...string) map[string]bool {
 	labels := map[string]bool{}
@@ -68,7 +74,7 @@ func Attribute(key string) bool {
 func ResourceAttribute(key string) bool {
 	l := label(key)
 	return device(l) || strings.HasPrefix(key, "__") ||
-		owner(l) && !strings.HasPrefix(key, "k8s.") && key != names.ServiceName && key != names.HostName
+		owner(l) && !ownerAttribute(key)
 }
 
 // RecordAttribute reports whether an attribute of an application's span or log record,
@@ -89,4 +95,6 @@ func device(label string) bool {
 	return label == "hw" || strings.HasPrefix(label, "hw_") || deviceLabels[label]
 }
 
-func owner(label string) bool { return strings.HasPrefix(label, "k8s_") || ownerLabels[label] }
+func owner(label string) bool {
+	return strings.HasPrefix(label, "k8s_") || strings.HasPrefix(label, "slurm_") || ownerLabels[label]
+}

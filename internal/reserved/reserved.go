@@ -16,6 +16,7 @@ type Owner string
 const (
 	Free       Owner = ""           // anyone's
 	GPU        Owner = "gpu"        // written by this distribution, or by an exporter of GPUs
+	Scheduling Owner = "scheduling" // of schedulers and queues, whose pages config/scheduler.yaml reads
 	Inference  Owner = "inference"  // written by the inference processor: autoscalers read it
 	Rules      Owner = "rules"      // the result of a recording rule
 	Collector  Owner = "collector"  // telemetry of the Collector, or metadata that it writes
@@ -36,6 +37,19 @@ var words = []struct {
 	{word: "habanalabs", owner: GPU},
 	{word: "xpum", owner: GPU},
 	{word: "slurm_job_info", owner: GPU, exact: true},
+	{word: "kueue", owner: Scheduling},
+	{word: "volcano", owner: Scheduling},
+	{word: "kai_queue", owner: Scheduling},
+	{word: "kai_e2e_scheduling_latency_milliseconds", owner: Scheduling},
+	// Other programs have families that begin with scheduler_.
+	{word: "scheduler_pending_pods", owner: Scheduling},
+	{word: "scheduler_schedule_attempts", owner: Scheduling},
+	{word: "scheduler_scheduling_attempt_duration_seconds", owner: Scheduling},
+	{word: "scheduler_pod_scheduling_sli_duration_seconds", owner: Scheduling},
+	{word: "scheduler_unschedulable_pods", owner: Scheduling},
+	{word: "scheduler_preemption", owner: Scheduling},
+	{word: "scheduler_elastic_quota", owner: Scheduling},
+	{word: "scheduler_waiting_gang_group_number", owner: Scheduling},
 	{word: "inference", owner: Inference},
 	{word: "otelcol", owner: Collector},
 	{word: "target_info", owner: Collector},

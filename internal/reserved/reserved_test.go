@@ -31,6 +31,8 @@ func TestOf(t *testing.T) {
 		"device:gpu_xid_errors:max":                     Rules, ":x": Rules, "vllmx:y": Rules, "vllm:gpu_cache_usage_perc": Free, "ray_vllm:x": Free,
 		"otelcol_process_uptime": Collector, "target_info": Collector, "otel_scope_info": Collector,
 		"up": Prometheus, "uptime": Free, "up_seconds": Free, "scrape_duration_seconds": Prometheus, "ALERTS": Prometheus, "ALERTS_FOR_STATE": Prometheus,
+		"kueue_pending_workloads": Scheduling, "volcano_queue_weight": Scheduling, "kai_queue_deserved_gpus": Scheduling, "scheduler_pending_pods": Scheduling,
+		"scheduler_preemption_victims_sum": Scheduling, "scheduler_heartbeat": Free, "kai": Free,
 		"http_server_request_duration_seconds_bucket": Free, "": Free,
 	} {
 		assert.Equal(t, want, Of(name), name)
@@ -160,7 +162,7 @@ func TestNothingReachesAReservedFamily(t *testing.T) {
 }
 
 func TestNamesOfApplicationsPass(t *testing.T) {
-	for _, name := range []string{"http.server.request.duration", "gen_ai.server.time_to_first_token", "vllm:num_requests_running", "gpu_cache_usage_perc", "app.accuracy", "uptime", "process.gpu.time"} {
+	for _, name := range []string{"http.server.request.duration", "gen_ai.server.time_to_first_token", "vllm:num_requests_running", "gpu_cache_usage_perc", "app.accuracy", "uptime", "process.gpu.time", "scheduler.runs", "kairos.jobs"} {
 		m := pmetric.NewMetric()
 		m.SetName(name)
 		m.SetEmptyGauge()
@@ -182,6 +184,7 @@ func TestAttributes(t *testing.T) {
 	for key, want := range map[string]bool{
 		"hw.id": true, "_hw.id": true, "hw_id": true, "gpu.index": true, "gpu_mig_uuid": true, "__name__": true,
 		"k8s.pod.name": true, "service_name": true, "host.name": true, "gpu.device.ids": true, "gpu.device_count": true,
+		"slurm.job.id": true, "slurm_job_user": true, "service_namespace": true, "job": true, "instance": true, "job_name": false, "slurm": false,
 		"inference.engine": false, "gpu_id": false, "gpu": false, "server.address": false, "http.route": false, "le": false, "hwm": false,
 	} {
 		assert.Equal(t, want, Attribute(key), key)
@@ -192,7 +195,8 @@ func TestAttributes(t *testing.T) {
 		assert.Equal(t, want, InferenceAttribute(key), key)
 	}
 	for key, want := range map[string]bool{
-		"hw.id": true, "k8s_pod_name": true, "service_name": true, ".service.name": true,
+		"hw.id": true, "k8s_pod_name": true, "service_name": true, ".service.name": true, "slurm_job_id": true, "job": true,
+		"slurm.job.id": false, "service.namespace": false,
 		"k8s.pod.name": false, "service.name": false, "host.name": false, "service.instance.id": false,
 	} {
 		assert.Equal(t, want, ResourceAttribute(key), key)

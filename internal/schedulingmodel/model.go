@@ -24,6 +24,8 @@ type Objects struct {
 	Pods   []*corev1.Pod
 	Claims []*resourcev1.ResourceClaim
 	Slices []*resourcev1.ResourceSlice
+	// Classes are read where the Model has Serves.
+	Classes []*resourcev1.DeviceClass
 }
 
 // Model counts. It remembers the pods that it was shown, those that are gone too.
@@ -35,9 +37,15 @@ type Model struct {
 	// Device is whether an extended resource is an accelerator, Driver whether a driver of
 	// ResourceSlices is one of those, and so is a DeviceClass of that name.
 	Device, Driver func(string) bool
+	// Serves is the driver of a DeviceClass; nil: classes are not read.
+	Serves func(class string) string
 
-	seen map[types.UID]*request
+	seen    map[types.UID]*request
+	largest map[string]int // devices of a node, by resource
 }
+
+// absurd is the number of devices of a resource above which a request counts as none.
+const absurd = 16384
 
 // request is what a pod asks for.
 type request struct {
@@ -54,6 +62,7 @@ type Figures map[string]float64
 func (m *Model) Of(o Objects, now time.Time) Figures {
 	out := Figures{}
 	m.remember(o, now)
+	m.measure(o)
 	for _, n := range o.Nodes {
 		for _, resource := range m.resources(o, n) {
 			allocatable, requested := m.allocatable(o, n, resource), m.requested(o, n, resource)
@@ -109,11 +118,25 @@ func (m *Model) remember(o Objects, now time.Time) {
 	}
 }
 
-// usual are the pods that asked for a resource and were alive within the window.
+// measure notes how many devices the largest node has of each resource.
+func (m *Model) measure(o Objects) {
+	m.largest = map[string]int{}
+	for _, n := range o.Nodes {
+		for _, resource := range m.resources(o, n) {
+			m.largest[resource] = max(m.largest[resource], m.allocatable(o, n, resource))
+			if m.unknown(o, n, resource) {
+				m.largest[resource] = absurd
+			}
+		}
+	}
+}
+
+// usual are the pods that asked for a resource and were alive within the window. A node has to be
+// large enough for them.
 func (m *Model) usual(resource string, now time.Time) []*request {
 	var out []*request
 	for _, is := range m.seen {
-		if is.devices[resource] > 0 && now.Sub(is.alive) <= m.Window {
+		if is.devices[resource] > 0 && is.devices[resource] <= m.largest[resource] && now.Sub(is.alive) <= m.Window {
 			out = append(out, is)
 		}
 	}
@@ -261,13 +284,13 @@ func (m *Model) pending(o Objects, now time.Time, out Figures) {
 		return strings.Compare(a.Namespace+"\x00"+a.Name, b.Namespace+"\x00"+b.Name)
 	})
 	for _, p := range waiting {
-		devices := m.extended(p)
+		devices := m.extended(o, p)
 		asks := map[string]bool{}
 		for r := range devices {
 			asks[r] = true
 		}
 		for _, c := range claimsOf(o, p) {
-			for r, n := range m.claimed(c) {
+			for r, n := range m.claimed(o, c) {
 				asks[r] = true
 				if !taken[c.Namespace+"/"+c.Name] {
 					devices[r] += n

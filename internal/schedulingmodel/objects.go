@@ -16,6 +16,9 @@ const (
 	memory = corev1.ResourceMemory
 )
 
+// migClass is a DeviceClass of NVIDIA that is not named after its driver.
+const migClass = "mig.nvidia.com"
+
 // over is whether a pod gave back what it had.
 func over(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
@@ -58,23 +61,62 @@ func taken(o Objects, n *corev1.Node, resource corev1.ResourceName) int64 {
 	return sum
 }
 
-// extended are the devices of a pod but those of claims.
-func (m *Model) extended(p *corev1.Pod) map[string]int {
-	out := map[string]int{}
+// extended are the devices of a pod but those of claims, which serve some of its resources.
+func (m *Model) extended(o Objects, p *corev1.Pod) map[string]int {
+	each := map[corev1.ResourceName]int{}
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		for resource := range c.Resources.Requests {
 			if n := amount(p, resource); n > 0 && m.Device(string(resource)) {
-				out[string(resource)] = int(n)
+				each[resource] = int(n)
+				if n > absurd {
+					each[resource] = 0
+				}
 			}
 		}
+	}
+	if status := p.Status.ExtendedResourceClaimStatus; status != nil {
+		for _, mapping := range status.RequestMappings {
+			delete(each, corev1.ResourceName(mapping.ResourceName))
+		}
+	}
+	out := map[string]int{}
+	for resource, n := range each {
+		out[m.expected(o, p, resource)] += n
 	}
 	return out
 }
 
+// expected is what will serve an extended resource of a pod that waits: the driver of the class
+// for it, unless a node has the resource itself.
+func (m *Model) expected(o Objects, p *corev1.Pod, resource corev1.ResourceName) string {
+	if p.Spec.NodeName != "" || m.Serves == nil {
+		return string(resource)
+	}
+	for _, n := range o.Nodes {
+		if q := n.Status.Allocatable[resource]; q.Value() > 0 {
+			return string(resource)
+		}
+	}
+	var newest *resourcev1.DeviceClass
+	for _, c := range o.Classes {
+		if c.Spec.ExtendedResourceName == nil || *c.Spec.ExtendedResourceName != string(resource) || !m.Driver(m.Serves(c.Name)) {
+			continue
+		}
+		if newest == nil || c.CreationTimestamp.After(newest.CreationTimestamp.Time) ||
+			c.CreationTimestamp.Equal(&newest.CreationTimestamp) && c.Name < newest.Name {
+			newest = c
+		}
+	}
+	if newest == nil {
+		return string(resource)
+	}
+	return m.Serves(newest.Name)
+}
+
 func (m *Model) devicesOf(o Objects, p *corev1.Pod) map[string]int {
-	out := m.extended(p)
+	out := m.extended(o, p)
 	for _, c := range claimsOf(o, p) {
-		for resource, n := range m.claimed(c) {
+		for resource, n := range m.claimed(o, c) {
 			out[resource] += n
 		}
 	}
@@ -88,7 +130,8 @@ func claimsOf(o Objects, p *corev1.Pod) []*resourcev1.ResourceClaim {
 		if c.Namespace != p.Namespace {
 			continue
 		}
-		named := false
+		ext := p.Status.ExtendedResourceClaimStatus
+		named := ext != nil && ext.ResourceClaimName == c.Name
 		for _, in := range p.Spec.ResourceClaims {
 			named = named || in.ResourceClaimName != nil && *in.ResourceClaimName == c.Name
 		}
@@ -102,9 +145,9 @@ func claimsOf(o Objects, p *corev1.Pod) []*resourcev1.ResourceClaim {
 	return out
 }
 
-// claimed are the devices of a claim: those that it got, by driver, else those that it asks
-// for, by class.
-func (m *Model) claimed(c *resourcev1.ResourceClaim) map[string]int {
+// claimed are the devices of a claim: those that it got, by driver, else those that it asks for, by
+// the driver of their class, or by the class where that is not known.
+func (m *Model) claimed(o Objects, c *resourcev1.ResourceClaim) map[string]int {
 	out := map[string]int{}
 	if c.Status.Allocation != nil {
 		for _, r := range c.Status.Allocation.Devices.Results {
@@ -115,9 +158,17 @@ func (m *Model) claimed(c *resourcev1.ResourceClaim) map[string]int {
 		return out
 	}
 	for _, r := range c.Spec.Devices.Requests {
-		if r.Exactly != nil && m.Driver(r.Exactly.DeviceClassName) {
-			out[r.Exactly.DeviceClassName] += int(max(1, r.Exactly.Count))
+		if r.Exactly == nil || !m.Driver(r.Exactly.DeviceClassName) && r.Exactly.DeviceClassName != migClass {
+			continue
 		}
+		under := r.Exactly.DeviceClassName
+		for _, class := range o.Classes {
+			if class.Name == under && m.Serves != nil && m.Driver(m.Serves(class.Name)) {
+				under = m.Serves(class.Name)
+				break
+			}
+		}
+		out[under] += int(max(1, r.Exactly.Count))
 	}
 	return out
 }
@@ -162,11 +213,11 @@ func (m *Model) requested(o Objects, n *corev1.Node, resource string) int {
 		if p.Spec.NodeName != n.Name || over(p) {
 			continue
 		}
-		sum += m.extended(p)[resource]
+		sum += m.extended(o, p)[resource]
 		for _, c := range claimsOf(o, p) {
 			if !counted[c] {
 				counted[c] = true
-				sum += m.claimed(c)[resource]
+				sum += m.claimed(o, c)[resource]
 			}
 		}
 	}

@@ -173,6 +173,9 @@ func validateEndpoint(endpoint string, exporterPort int) error {
 	use := fmt.Sprintf("use http://host:%d/metrics", exporterPort)
 	u, err := url.Parse(endpoint)
 	switch {
+	case endpoint == "":
+		return errors.New("is empty: " + use + ", or set the environment variable that it is taken from: " +
+			"DCGM_EXPORTER_ENDPOINT in config/standalone.yaml, DCGM_PAGE_URL in config/bring-your-own-prometheus.yaml")
 	case err != nil:
 		return errors.New("is no URL: " + use)
 	case u.Scheme != "http" && u.Scheme != "https":

@@ -95,6 +95,18 @@ func (t *target) logDevices(e *Exporter, logger *zap.Logger, result *devicemap.R
 	}
 }
 
+// logDoubt logs that a page contradicts itself about the unit of a family.
+func (t *target) logDoubt(e *Exporter, logger *zap.Logger, doubt string) {
+	switch {
+	case !t.doubts.shouldLog(fetch.Outcome(doubt), time.Now()):
+	case doubt == "":
+		logger.Info("the page contradicts itself about no unit any more")
+	default:
+		logger.Warn("the page contradicts itself about the unit of a field, which is left out",
+			zap.String("remedy", e.Doubt), zap.String("cause", doubt))
+	}
+}
+
 // maxNamed is how many unknown fields are named in the log.
 const maxNamed = 16
 

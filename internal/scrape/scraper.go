@@ -167,6 +167,7 @@ func (s *scraper) read(t *target, start time.Time, buf *buffer, err error) (resu
 	if err == nil {
 		t.logLines(s.exporter, logger, read)
 		t.logDevices(s.exporter, logger, &result)
+		t.logDoubt(s.exporter, logger, result.Doubt)
 		t.logUnknown(s.exporter, logger, &result)
 		t.logLimits(s.exporter, logger, result.Over, result.Refused[devicemap.Limit]-read.TooLong)
 	}

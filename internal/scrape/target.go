@@ -54,6 +54,7 @@ type target struct {
 	limits   outcomeLog
 	pipeline outcomeLog
 	missing  outcomeLog
+	doubts   outcomeLog
 	repeats  bool // duplicate series on the page were logged
 	long     bool // samples over a limit of a line were logged
 	unnamed  bool // rows without a device were logged
@@ -79,6 +80,6 @@ func (t *target) moved(at location) *target {
 	return &target{
 		location: at, reader: t.reader, mapping: t.mapping,
 		scrapes: t.scrapes.clone(), lines: t.lines.clone(), limits: t.limits.clone(), pipeline: t.pipeline.clone(), repeats: t.repeats, long: t.long,
-		missing: t.missing.clone(), unnamed: t.unnamed, renamed: t.renamed.clone(),
+		missing: t.missing.clone(), doubts: t.doubts.clone(), unnamed: t.unnamed, renamed: t.renamed.clone(),
 	}
 }

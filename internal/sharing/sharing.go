@@ -160,6 +160,9 @@ type Pod struct {
 	Err    error
 	// Ended is set for a pod that has ended: what a kubelet still lists for it is not held.
 	Ended bool
+	// Starting is set for a pod with init containers that have not ended. The kubelet does not list
+	// them, and one of them may use what it was granted.
+	Starting bool
 	// Group is set for a pod that holds a board for the members of a group, and
 	// ReservedID is what the pod calls that board, if it does.
 	Group, ReservedID string
@@ -189,6 +192,9 @@ func (r *Reader) Keep(obj any) (Pod, bool) {
 		if p.Ended {
 			return p, true
 		}
+		p.Starting = len(pod.Spec.InitContainers) > 0 && !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodInitialized && c.Status == corev1.ConditionTrue
+		})
 		for _, key := range s.Annotations {
 			if len(pod.Annotations[key]) > MaxAnnotation {
 				p.Err = ErrTooLong

@@ -45,7 +45,7 @@ func kept(t *testing.T, file string) Pod {
 
 func TestPods(t *testing.T) {
 	for file, want := range map[string]Pod{
-		"hami-pod.json": {Scheduler: hami, Grants: []Grant{
+		"hami-pod.json": {Scheduler: hami, Starting: true, Grants: []Grant{
 			{Container: "server", Board: gpuA, Memory: 20480, Cores: 0.3},
 			{Container: "worker", Board: gpuA, Memory: 8192},
 			{Container: "worker", Board: gpuB, Memory: 81920, Cores: 1},
@@ -150,6 +150,23 @@ func TestContainersOfVGPUs(t *testing.T) {
 	got, _ := all.Keep(pod)
 	require.NoError(t, got.Err)
 	assert.Equal(t, []Grant{{Container: "server", Board: gpuA, Memory: 1024}}, got.Grants)
+
+	// HAMi 2.10 may leave out the slots of some init containers, and has written more slots than
+	// there are containers: which one a slot is of is not known then.
+	pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: "again"})
+	for text, want := range map[string][]Grant{
+		";;;" + gpuA + ",NVIDIA,1024,0:;":                      {{Container: "worker", Board: gpuA, Memory: 1024}},
+		";" + gpuA + ",NVIDIA,1024,0:;":                        {{Container: "worker", Board: gpuA, Memory: 1024}},
+		";;" + gpuA + ",NVIDIA,1024,0:;":                       nil,
+		gpuA + ",NVIDIA,1024,0:;":                              nil,
+		gpuA + ",NVIDIA,1024,0:;;,,0,0:;,,0,0:;":               nil,
+		";;" + gpuA + ",NVIDIA,1024,0:;;;" + gpuB + ",N,1,0:;": nil,
+	} {
+		pod.Annotations["hami.io/vgpu-devices-allocated"] = text
+		got, _ = all.Keep(pod)
+		assert.Equal(t, want, got.Grants, text)
+		assert.Equal(t, want == nil, got.Err != nil, text)
+	}
 
 	pod = read[corev1.Pod](t, "testdata/volcano-pod.json")
 	pod.Annotations["volcano.sh/vgpu-ids-new"] = ";" + gpuB + ",NVIDIA,4096,50:"

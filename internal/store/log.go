@@ -44,7 +44,7 @@ type Event struct {
 	Message  string    `json:"message,omitempty"`
 	Time     time.Time `json:"time"`
 	TraceID  string    `json:"trace_id,omitempty"`
-	// Attributes and Resource hold texts, numbers and booleans.
+	// Attributes and Resource hold texts, numbers, booleans, and lists of them.
 	Attributes map[string]any `json:"attributes,omitempty"`
 	Resource   map[string]any `json:"resource,omitempty"`
 	// Truncated is true if something was left out because of a limit.

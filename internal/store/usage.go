@@ -20,8 +20,8 @@ type UsageLog interface {
 	// the same until the process ends, as the error states. Rows that cannot be true,
 	// or are too old, are counted and cost their neighbours nothing.
 	AppendUsage(ctx context.Context, rows []usage.Row) error
-	// QueryUsage calls each with the rows that begin in [From, To), by time, each key and
-	// hour once. A row holds during the call. Every error is an *Error.
+	// QueryUsage calls each with the rows of hours that begin in [From, To) and of days that
+	// overlap it, by time, each key and hour once. A row holds during the call. Every error is an *Error.
 	QueryUsage(ctx context.Context, q UsageQuery, each func(*usage.Row)) error
 	// UsageSpan is what there are rows of.
 	UsageSpan() UsageSpan

@@ -35,6 +35,10 @@ type Lines struct {
 	// one: Beyond samples are left out for it, and OverRemedy is what to do.
 	OverLimit, OverRemedy string
 	Beyond                int
+	// Doubt is the family with a unit about which the page contradicts itself, and how;
+	// DoubtRemedy is what to do, and Doubtful how many samples are left out.
+	Doubt, DoubtRemedy string
+	Doubtful           int
 	// RepeatedRemedy and LongRemedy are what to do about Repeated and TooLong.
 	RepeatedRemedy, LongRemedy string
 	// Unknown are fields that may have a quantity which the page lacks, and Unrecognized is a
@@ -59,6 +63,7 @@ func ReadLines(e *fetch.Exporter, v *devicemap.Vendor, text []byte, o pagetext.O
 		Repeated: read.Refused[devicemap.Repeated], TooLong: read.TooLong, LongCause: shortCause(read.Long),
 		OverLimit: string(result.Over), OverRemedy: e.OverRemedy(result.Over), Beyond: result.Refused[devicemap.Limit] - read.TooLong,
 		RepeatedRemedy: e.Repeated, LongRemedy: e.Long,
+		Doubt: result.Doubt, DoubtRemedy: e.Doubt, Doubtful: result.Refused[devicemap.Ambiguous],
 		Unknown: result.Unknown, Unrecognized: result.Unrecognized, UnknownRemedy: e.UnknownRemedy(),
 	}
 	if read.Bad != nil {

@@ -55,15 +55,23 @@ type Line struct {
 const (
 	gpuMark    = "NVRM: Xid"
 	switchMark = ": SXid"
+	boardMark  = "NVRM: GPU at "
 )
 
 var (
+	// before is what programs write before a message of the kernel: the prefix of a record of
+	// /dev/kmsg, the priority and the header of a line of syslog, and the time since the boot.
+	before = regexp.MustCompile(`^(?:([0-9]{1,5}),[0-9]+,[0-9]+,[^;]{0,64};)?(?:<([0-9]{1,3})>)?` +
+		`(?:(?:[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:Z|[+-][0-9]{2}:?[0-9]{2})) [^ ]{1,255} kernel: )?` +
+		`(?:\[[^\]]{1,40}\] ?)?`)
+	// switches begin the messages of the driver of NVSwitches.
+	switches = regexp.MustCompile(`^nvidia-nvswitch[0-9]{1,4}$`)
 	// An address has four or eight digits of domain, which old drivers leave out of
 	// the text before it.
 	head = regexp.MustCompile(`^ \((?:PCI:)?([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.[0-9a-fA-F])?` +
 		`(?: GPU-I:([0-9]{1,5})(?: GPU-CI:[0-9]{1,5})?)?\): ([0-9]{1,10})(?:, ?(.*))?$`)
 	// board is the line that the driver writes before the first XID of a board.
-	board = regexp.MustCompile(`NVRM: GPU at (?:PCI:)?([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.[0-9a-fA-F])?: ` +
+	board = regexp.MustCompile(`^NVRM: GPU at (?:PCI:)?([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.[0-9a-fA-F])?: ` +
 		`(GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b`)
 	// The process stands before the text: pid=4711, name=python3, …
 	process = regexp.MustCompile(`^pid='?([0-9]+|<unknown>)'?(?:, name=([^,]*))?(?:, |$)`)
@@ -80,18 +88,38 @@ func KindOf(text string) Kind {
 	return kind
 }
 
+// messageOf returns the message of a line of the kernel log. It is empty where others than the
+// kernel wrote the line. What a process may choose, such as the name of its program, stands
+// within messages of the kernel, and never at their beginning.
+func messageOf(text string) string {
+	match := before.FindStringSubmatchIndex(text)
+	for group := 1; group <= 2; group++ {
+		if from, to := match[2*group], match[2*group+1]; from >= 0 {
+			// A priority below 8 is of facility 0, the kernel's.
+			if priority, err := strconv.Atoi(text[from:to]); err != nil || priority >= 8 {
+				return ""
+			}
+		}
+	}
+	return text[match[1]:]
+}
+
 func cut(text string) (kind Kind, rest string) {
 	text = text[:min(len(text), MaxLine)]
-	if _, after, found := strings.Cut(text, gpuMark); found {
+	if !strings.Contains(text, gpuMark) && !strings.Contains(text, switchMark) {
+		return Other, ""
+	}
+	message := messageOf(text)
+	if after, found := strings.CutPrefix(message, gpuMark); found {
 		return GPU, after
 	}
-	if _, after, found := strings.Cut(text, switchMark); found {
+	if driver, after, found := strings.Cut(message, switchMark); found && switches.MatchString(driver) {
 		return Switch, after
 	}
 	return Other, ""
 }
 
-// Parse reads a line of the kernel log, with or without a time before it, as dmesg,
+// Parse reads a line of the kernel log, with or without a time before it, as dmesg, syslog,
 // journald and /dev/kmsg write it. Lines longer than MaxLine are Invalid, or Other.
 func Parse(text string) Line {
 	kind, rest := cut(text)
@@ -142,10 +170,10 @@ func Parse(text string) Line {
 // ParseBoard reads the line by which the driver names the board that the XIDs at an address
 // are about: it writes it before the first of them. pci is as in Line.
 func ParseBoard(text string) (pci, uuid string, ok bool) {
-	if len(text) > MaxLine || !strings.Contains(text, "NVRM: GPU at ") {
+	if len(text) > MaxLine || !strings.Contains(text, boardMark) {
 		return "", "", false
 	}
-	match := board.FindStringSubmatch(text)
+	match := board.FindStringSubmatch(messageOf(text))
 	if match == nil {
 		return "", "", false
 	}

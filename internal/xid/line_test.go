@@ -63,6 +63,20 @@ func TestParse(t *testing.T) {
 		"[  100.000100] NVRM: GPU at PCI:0000:3b:00: GPU-0a11ce00-0001-4000-8000-000000000001": {},
 		"[6781741.548783] NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.":                 {},
 		"": {},
+		// Syslog writes the host and the program before it.
+		"Feb  1 10:00:00 gpu-1 kernel: [  100.000200] NVRM: Xid (PCI:0000:5e:00): 69":                       {Kind: GPU, Code: 69, PCI: "0000:5e:00", Health: app},
+		"2026-02-01T10:00:00.123456+00:00 gpu-1 kernel: NVRM: Xid (PCI:0000:5e:00): 69":                     {Kind: GPU, Code: 69, PCI: "0000:5e:00", Health: app},
+		"<4>Feb 11 10:00:00 gpu-1 kernel: nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 48": {Kind: Switch, Code: 20034, PCI: "0000:06:00"},
+		"4,101,200000000,-,caller=T123;NVRM: Xid (PCI:0000:5e:00): 69":                                      {Kind: GPU, Code: 69, PCI: "0000:5e:00", Health: app},
+		// A process names its program, its thread and its file: they are within a message.
+		"[  7.5] python3[4711]: segfault at 0 ip 0 sp 0 error 6 in NVRM: Xid (PCI:0000:64:00): 79, pid=4711[400000+1000]":    {},
+		"[  7.5] NVRM: Xid (PCI:[4711]: segfault at 0 ip 0 sp 0 error 6 in : SXid (PCI:0000:64:00): 20034, Fatal":            {Kind: Invalid},
+		"4,9,7,-;trap: a[1] in nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 48 LTSSM Fault Up":              {},
+		"Feb  1 10:00:00 gpu-1 python3[7]: NVRM: Xid (PCI:0000:64:00): 154, changed from 0x1 (GPU Reset Required) to 0x0 ()": {},
+		"Feb  1 10:00:00 gpu-1 kernel: [  7.5] audit: NVRM: Xid (PCI:0000:64:00): 79":                                        {},
+		// A record of /dev/kmsg or a line of syslog that a program wrote has another facility.
+		"12,9,7,-;NVRM: Xid (PCI:0000:64:00): 79":                          {},
+		"<13>Feb  1 10:00:00 gpu-1 kernel: NVRM: Xid (PCI:0000:64:00): 79": {},
 	} {
 		assert.Equal(t, want, Parse(text), text)
 	}
@@ -71,11 +85,13 @@ func TestParse(t *testing.T) {
 func TestParseBoard(t *testing.T) {
 	const uuid = "GPU-0a11ce00-0001-4000-8000-000000000001"
 	for text, want := range map[string][2]string{
-		"[  100.000100] NVRM: GPU at PCI:0000:3B:00: " + uuid: {"0000:3b:00", uuid},
-		"NVRM: GPU at 00000001:3b:00.0: " + uuid:              {"0001:3b:00", uuid},
-		"NVRM: GPU at PCI:0000:3b:00: GPU-????????-0001":      {},
-		"NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.": {},
-		"NVRM: Xid (PCI:0000:3b:00): 79, " + uuid:             {},
+		"[  100.000100] NVRM: GPU at PCI:0000:3B:00: " + uuid:            {"0000:3b:00", uuid},
+		"NVRM: GPU at 00000001:3b:00.0: " + uuid:                         {"0001:3b:00", uuid},
+		"NVRM: GPU at PCI:0000:3b:00: GPU-????????-0001":                 {},
+		"NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.":            {},
+		"NVRM: Xid (PCI:0000:3b:00): 79, " + uuid:                        {},
+		"[7.5] a[1]: segfault in NVRM: GPU at 00000001:3b:00.0: " + uuid: {},
+		"12,9,7,-;NVRM: GPU at 00000001:3b:00.0: " + uuid:                {},
 		"": {},
 	} {
 		pci, got, ok := ParseBoard(text)

@@ -56,19 +56,13 @@ func (p *metricsProcessor) ConsumeMetrics(ctx context.Context, md pmetric.Metric
 	p.mu.Lock()
 	b.metrics(md)
 	p.mu.Unlock()
-	b.report(ctx, p.telemetry.AppGuardDroppedPoints, "points")
-	if md.ResourceMetrics().Len() == 0 {
-		return nil
-	}
-	return p.next.ConsumeMetrics(ctx, md)
+	return b.pass(ctx, p.telemetry.AppGuardDroppedPoints, "points", md.ResourceMetrics().Len(), func() error { return p.next.ConsumeMetrics(ctx, md) })
 }
 
 func (b *batch) metrics(md pmetric.Metrics) {
-	now := b.now()
 	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
 		resource := rm.Resource().Attributes()
-		name := b.sender(resource)
-		sender := b.guard.Sender(name, now)
+		name, sender := b.from(resource)
 		b.rename(resource, b.foreign(reserved.ResourceAttribute))
 		of := series.Of(resource)
 		rm.ScopeMetrics().RemoveIf(func(sm pmetric.ScopeMetrics) bool {
@@ -116,6 +110,8 @@ func (b *batch) metric(m pmetric.Metric, of series.Resource, name string, sender
 				verdict = tooLarge
 			case p.Unusable:
 				verdict = unusable
+			case p.End:
+				verdict = sender.End(p.Fingerprint, p.Written, p.Series)
 			default:
 				verdict = sender.Point(p.Fingerprint, p.Written, p.Series)
 			}

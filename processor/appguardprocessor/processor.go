@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/otel/attribute"
@@ -86,17 +87,32 @@ func (b *base) Shutdown(context.Context) error {
 // Capabilities reports that batches are changed in place.
 func (*base) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
 
-// batch is what was dropped of one batch.
+// batch is what became of one batch.
 type batch struct {
 	*base
 	peer    string
+	at      time.Time
+	sent    map[string]*guard.Sent // by sender
 	dropped map[guard.Verdict]int64
 	causes  map[cause]string // the first name that was dropped
 	renamed int64
 }
 
 func (b *base) begin(ctx context.Context) *batch {
-	return &batch{base: b, peer: peer(ctx)}
+	return &batch{base: b, peer: peer(ctx), at: b.now(), sent: map[string]*guard.Sent{}}
+}
+
+// from returns the sender of a resource and its name.
+func (b *batch) from(resource pcommon.Map) (name string, sender *guard.Sender) {
+	name = b.sender(resource)
+	sender = b.guard.Sender(name, b.at)
+	sent := b.sent[name]
+	if sent == nil {
+		sent = &guard.Sent{}
+		b.sent[name] = sent
+	}
+	sender.Note(sent)
+	return name, sender
 }
 
 // peer is the address that a batch came from, without its port.
@@ -133,24 +149,38 @@ func (b *batch) drop(sender string, reason guard.Verdict, n int64, example strin
 	}
 	b.dropped[reason] += n
 	c := cause{sender, reason}
-	if b.logged.First(string(reason)+" "+sender, b.now()) {
+	if b.logged.First(string(reason)+" "+sender, b.at) {
 		b.causes[c] = example
 	}
 }
 
-// report counts and logs what was dropped.
-func (b *batch) report(ctx context.Context, counter metric.Int64Counter, what string) {
+// pass logs what was dropped, sends what is left, if anything is, and counts both. A batch
+// that the next component refuses counts for nothing where the sender sends it again.
+func (b *batch) pass(ctx context.Context, counter metric.Int64Counter, what string, left int, send func() error) error {
+	for c, example := range b.causes {
+		b.logger.Warn("telemetry of an application is dropped; logged once for each sender and reason",
+			zap.String("what", what), zap.String("sender", c.sender), zap.String("reason", string(c.reason)),
+			zap.String("remedy", remedies[c.reason]), zap.String("example", safetext.Strip(example, maxText)))
+	}
+	var err error
+	if left > 0 {
+		err = send()
+	}
+	if err != nil && !consumererror.IsPermanent(err) {
+		b.mu.Lock()
+		for name, sent := range b.sent {
+			b.guard.GiveBack(name, sent, b.at)
+		}
+		b.mu.Unlock()
+		return err
+	}
 	for reason, n := range b.dropped {
 		counter.Add(ctx, n, metric.WithAttributes(attribute.String("reason", string(reason))))
 	}
 	if b.renamed > 0 {
 		b.telemetry.AppGuardAttributesRenamed.Add(ctx, b.renamed)
 	}
-	for c, example := range b.causes {
-		b.logger.Warn("telemetry of an application is dropped; logged once for each sender and reason",
-			zap.String("what", what), zap.String("sender", c.sender), zap.String("reason", string(c.reason)),
-			zap.String("remedy", remedies[c.reason]), zap.String("example", safetext.Strip(example, maxText)))
-	}
+	return err
 }
 
 var remedies = map[guard.Verdict]string{

@@ -5,6 +5,7 @@ package appguardprocessor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -270,6 +273,79 @@ func TestLogsAndTraces(t *testing.T) {
 	assert.Equal(t, 2, traces.SpanCount())
 	assert.Equal(t, map[string]int64{"rate": 1}, b.dropped("app_guard_dropped_spans"))
 	require.NoError(t, tr.Shutdown(t.Context()))
+}
+
+// A batch that the next component refuses and that comes again uses up nothing of what its
+// sender may send in a minute, and what is dropped of it is counted once. One that is refused
+// for good counts.
+func TestRefusedBatches(t *testing.T) {
+	var refuse error
+	passed := 0
+	take := func(n int) error { passed = n; return refuse }
+	signals := map[string]func(*bench) func() error{
+		"points": func(b *bench) func() error {
+			p, _ := b.metrics()
+			p.next, _ = consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error { return take(md.DataPointCount()) })
+			return func() error { return p.ConsumeMetrics(t.Context(), gauges("web-1", "a", "b", "c", "d", "gpu.x")) }
+		},
+		"log_records": func(b *bench) func() error {
+			next, _ := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error { return take(ld.LogRecordCount()) })
+			l, err := createLogs(t.Context(), b.set, b.cfg, next)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, l.Shutdown(context.Background())) })
+			return func() error {
+				ld := plog.NewLogs()
+				records := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+				for _, name := range []string{"a", "b", "c", "d", "gpu.xid"} {
+					records.AppendEmpty().SetEventName(name)
+				}
+				return l.ConsumeLogs(t.Context(), ld)
+			}
+		},
+		"spans": func(b *bench) func() error {
+			next, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error { return take(td.SpanCount()) })
+			tr, err := createTraces(t.Context(), b.set, b.cfg, next)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, tr.Shutdown(context.Background())) })
+			return func() error {
+				td := ptrace.NewTraces()
+				spans := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
+				for range 4 {
+					spans.AppendEmpty().SetName("GET /")
+				}
+				return tr.ConsumeTraces(t.Context(), td)
+			}
+		},
+	}
+	full := errors.New("sending queue is full")
+	for signal, start := range signals {
+		for _, c := range []struct {
+			name           string
+			err            error
+			passed         int
+			reserved, rate int64
+		}{
+			{"comes again", full, 4, 1, 0},
+			{"is refused for good", consumererror.NewPermanent(full), 0, 4, 6},
+		} {
+			t.Run(signal+" "+c.name, func(t *testing.T) {
+				b := newBench(t, func(c *Config) { c.MaxPointsPerMinutePerSender = 10 })
+				send := start(b)
+				refuse = c.err
+				for range 3 {
+					require.ErrorIs(t, send(), full)
+				}
+				refuse, passed = nil, 0
+				require.NoError(t, send())
+				assert.Equal(t, c.passed, passed)
+				dropped := b.dropped("app_guard_dropped_" + signal)
+				assert.Equal(t, c.rate, dropped["rate"])
+				if signal != "spans" { // a span has no name of GPU telemetry
+					assert.Equal(t, c.reserved, dropped["reserved"])
+				}
+			})
+		}
+	}
 }
 
 func TestConfigNamesWhatIsWrong(t *testing.T) {

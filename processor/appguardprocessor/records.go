@@ -25,18 +25,12 @@ func (p *logsProcessor) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	p.mu.Lock()
 	b.logs(ld)
 	p.mu.Unlock()
-	b.report(ctx, p.telemetry.AppGuardDroppedLogRecords, "log records")
-	if ld.ResourceLogs().Len() == 0 {
-		return nil
-	}
-	return p.next.ConsumeLogs(ctx, ld)
+	return b.pass(ctx, p.telemetry.AppGuardDroppedLogRecords, "log records", ld.ResourceLogs().Len(), func() error { return p.next.ConsumeLogs(ctx, ld) })
 }
 
 func (b *batch) logs(ld plog.Logs) {
-	now := b.now()
 	ld.ResourceLogs().RemoveIf(func(rl plog.ResourceLogs) bool {
-		name := b.sender(rl.Resource().Attributes())
-		sender := b.guard.Sender(name, now)
+		name, sender := b.from(rl.Resource().Attributes())
 		b.rename(rl.Resource().Attributes(), reserved.RecordResourceAttribute)
 		rl.ScopeLogs().RemoveIf(func(sl plog.ScopeLogs) bool {
 			b.rename(sl.Scope().Attributes(), reserved.RecordAttribute)
@@ -69,18 +63,12 @@ func (p *tracesProcessor) ConsumeTraces(ctx context.Context, td ptrace.Traces) e
 	p.mu.Lock()
 	b.traces(td)
 	p.mu.Unlock()
-	b.report(ctx, p.telemetry.AppGuardDroppedSpans, "spans")
-	if td.ResourceSpans().Len() == 0 {
-		return nil
-	}
-	return p.next.ConsumeTraces(ctx, td)
+	return b.pass(ctx, p.telemetry.AppGuardDroppedSpans, "spans", td.ResourceSpans().Len(), func() error { return p.next.ConsumeTraces(ctx, td) })
 }
 
 func (b *batch) traces(td ptrace.Traces) {
-	now := b.now()
 	td.ResourceSpans().RemoveIf(func(rs ptrace.ResourceSpans) bool {
-		name := b.sender(rs.Resource().Attributes())
-		sender := b.guard.Sender(name, now)
+		name, sender := b.from(rs.Resource().Attributes())
 		b.rename(rs.Resource().Attributes(), reserved.RecordResourceAttribute)
 		rs.ScopeSpans().RemoveIf(func(ss ptrace.ScopeSpans) bool {
 			b.rename(ss.Scope().Attributes(), reserved.RecordAttribute)

@@ -206,6 +206,12 @@ var sources = map[string]summary.Source{
 	expectedSeen: summary.Seen, expectedAllocation: summary.Allocation, expectedKubernetes: summary.Kubernetes,
 }
 
+// lapse is for how long this process is away at most until points that were fresh go stale.
+func (c *Config) lapse() time.Duration {
+	sum := c.summary()
+	return max(sum.StalenessAt(c.InitialInterval)-c.InitialInterval, c.Interval*3/2)
+}
+
 // summary is the configuration of the summary.
 func (c *Config) summary() summary.Config {
 	return summary.Config{

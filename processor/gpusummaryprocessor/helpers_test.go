@@ -32,6 +32,22 @@ func utilBatchAt(at time.Time, pods ...string) pmetric.Metrics {
 	return md
 }
 
+// restingBatch is what nvml reports of the GPUs of these pods while it does not read them, so that
+// they can be suspended.
+func restingBatch(at time.Time, pods ...string) pmetric.Metrics {
+	md := utilBatchAt(at, pods...)
+	for _, rm := range md.ResourceMetrics().All() {
+		metrics := rm.ScopeMetrics().At(0).Metrics()
+		hwID, _ := numbers(metrics.At(0)).At(0).Attributes().Get(names.HwID)
+		metrics.RemoveIf(func(pmetric.Metric) bool { return true })
+		dp := names.GPUDeviceSuspended.Init(metrics.AppendEmpty()).AppendEmpty()
+		dp.Attributes().PutStr(names.HwID, hwID.Str())
+		dp.SetTimestamp(pcommon.NewTimestampFromTime(at))
+		dp.SetIntValue(0)
+	}
+	return md
+}
+
 // numbers returns the points of a gauge or a sum.
 func numbers(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	if m.Type() == pmetric.MetricTypeGauge {

@@ -120,6 +120,9 @@ func TestFirstUse(t *testing.T) {
 			return false
 		}
 		used := ms.At(0).Histogram().DataPoints().At(0)
+		if used.Count() == 0 {
+			return false // it is waited for
+		}
 		require.Equal(t, map[string]any{names.K8sNamespaceName: "shop", names.GPUQueueName: "research"}, used.Attributes().AsRaw())
 		require.InDelta(t, 5, used.Sum(), 1e-9)
 		require.Equal(t, uint64(1), used.Count())

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/lapse"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/oneinstance"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends"
@@ -45,10 +46,11 @@ type summaryProcessor struct {
 	silent  []string
 	leftOut int
 
-	// mu guards clock, state, set and uses. It is held while the state machine runs, and
+	// mu guards clock, watch, state, set and uses. It is held while the state machine runs, and
 	// never while next is called.
 	mu    sync.Mutex
-	clock *clock
+	clock clock
+	watch lapse.Watch
 	state *summary.Summary
 
 	claimed bool
@@ -65,9 +67,9 @@ func newProcessor(set processor.Settings, cfg *Config, next consumer.Metrics) (*
 		sender:  seriesends.New(next, cfg.MaxPods, leftState),
 		version: set.BuildInfo.Version,
 		one:     oneinstance.Instance{Config: cfg, ID: set.ID},
-		clock:   newClock(systemClock()),
+		clock:   systemClock(),
 	}
-	now, _ := p.clock.now()
+	now, _ := p.clock()
 	p.state = summary.New(cfg.summary(), now)
 
 	var err error
@@ -106,7 +108,7 @@ func (p *summaryProcessor) Start(startCtx context.Context, host component.Host) 
 	}
 
 	p.mu.Lock()
-	now, _ := p.clock.now()
+	now, _ := p.tick()
 	p.state, p.set = summary.New(p.cfg.summary(), now), nil
 	if p.cfg.FirstUseThreshold > 0 {
 		p.uses = firstuse.New(p.cfg.ClusterName, p.cfg.FirstUseThreshold, now)
@@ -167,31 +169,43 @@ func (p *summaryProcessor) Capabilities() consumer.Capabilities {
 // ConsumeMetrics takes the input points of md in and passes md on.
 func (p *summaryProcessor) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	p.mu.Lock()
-	now, stepped := p.tick()
+	now, passed := p.tick()
 	t := p.state.Observe(md, now)
 	if p.uses != nil {
 		p.uses.Observe(md, now)
 	}
 	p.mu.Unlock()
 
-	if stepped != 0 {
-		p.tel.clockStepped(ctx, now, stepped)
-	}
+	p.passed(ctx, now, passed)
 	p.tel.observed(ctx, now, &t)
 	return p.next.ConsumeMetrics(ctx, md)
 }
 
-// tick returns the time, after the state has followed a step of the wall clock.
-// The caller holds mu, so times that reach the state never go back.
-func (p *summaryProcessor) tick() (now time.Time, step time.Duration) {
-	now, step = p.clock.now()
-	if step != 0 {
-		p.state.Shift(step)
+// tick returns the time, after the state has followed a step of the wall clock, and a time for
+// which this process did not run. The caller holds mu, so times that reach the state never go back.
+func (p *summaryProcessor) tick() (now time.Time, passed lapse.Tick) {
+	wall, monotonic := p.clock()
+	passed = p.watch.Take(wall, monotonic)
+	if passed.Step != 0 {
+		p.state.Shift(passed.Step)
 		if p.uses != nil {
-			p.uses.Shift(step)
+			p.uses.Shift(passed.Step)
 		}
 	}
-	return now, step
+	if passed.Lapsed(p.cfg.lapse()) {
+		p.state.Resume(wall)
+	}
+	return wall, passed
+}
+
+// passed reports what tick has found.
+func (p *summaryProcessor) passed(ctx context.Context, now time.Time, passed lapse.Tick) {
+	if passed.Step != 0 {
+		p.tel.clockStepped(ctx, now, passed.Step)
+	}
+	if passed.Lapsed(p.cfg.lapse()) {
+		p.tel.lapsed(now, passed)
+	}
 }
 
 // run evaluates every interval, whether or not data arrives.
@@ -227,7 +241,7 @@ func (p *summaryProcessor) setPods(ctx context.Context) {
 	expected := cluster.Config{Cluster: p.cfg.ClusterName, Unobserved: p.cfg.UnobservedNodes}
 	pods := expected.Pods(is)
 	p.mu.Lock()
-	now, stepped := p.tick()
+	now, passed := p.tick()
 	t := p.state.SetPods(pods, now)
 	if p.uses != nil {
 		p.uses.SetPods(is, now)
@@ -237,9 +251,7 @@ func (p *summaryProcessor) setPods(ctx context.Context) {
 		p.set = nil // there may be room later
 	}
 	p.mu.Unlock()
-	if stepped != 0 {
-		p.tel.clockStepped(ctx, now, stepped)
-	}
+	p.passed(ctx, now, passed)
 	p.tel.expected(ctx, now, &t)
 }
 
@@ -248,13 +260,11 @@ func (p *summaryProcessor) setPods(ctx context.Context) {
 func (p *summaryProcessor) evaluate(ctx context.Context) {
 	began := time.Now()
 	p.mu.Lock()
-	now, stepped := p.tick()
+	now, passed := p.tick()
 	e := p.state.Evaluate(now)
 	p.silent = e.SilentNodes
 	p.mu.Unlock()
-	if stepped != 0 {
-		p.tel.clockStepped(ctx, now, stepped)
-	}
+	p.passed(ctx, now, passed)
 
 	p.tel.flapping(now, p.cfg.Staleness, e.Flapping)
 	p.tel.silentNodes(now, e.SilentNodes)

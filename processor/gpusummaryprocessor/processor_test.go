@@ -281,40 +281,6 @@ func TestOwnTelemetry(t *testing.T) {
 	})
 }
 
-func TestSetClockIsFollowed(t *testing.T) {
-	tel := componenttest.NewTelemetry()
-	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
-	cfg := createDefaultConfig().(*Config)
-	next := &recorder{}
-	p, err := newProcessor(metadatatest.NewSettings(tel), cfg, next)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, p.Shutdown(context.Background())) }()
-	wall, mono := t0, time.Duration(0)
-	p.clock = newClock(func() (time.Time, time.Duration) { return wall, mono })
-	p.state = summary.New(cfg.summary(), t0)
-
-	live := func(d time.Duration) {
-		for range d / (15 * time.Second) {
-			wall, mono = wall.Add(15*time.Second), mono+15*time.Second
-			require.NoError(t, p.ConsumeMetrics(t.Context(), utilBatchAt(wall, "a")))
-			p.evaluate(t.Context())
-		}
-	}
-	live(2 * time.Minute)
-	for _, step := range []time.Duration{-time.Hour, 2 * time.Hour} {
-		wall = wall.Add(step)
-		next.summaries = nil
-		p.evaluate(t.Context()) // before anything arrives with the new time
-		live(time.Minute)
-		require.Len(t, next.summaries, 5)
-		for _, c := range next.summaries {
-			reported := flatten(t, c.md, c.md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0).Timestamp().AsTime())
-			reported.has(t, map[string]float64{"pods reporting": 1, "utilization": 0.5})
-		}
-	}
-	metadatatest.AssertEqualGpuSummaryClockSteps(t, tel, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
-}
-
 func TestConcurrentUse(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	p := start(t, processortest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop()).(*summaryProcessor)

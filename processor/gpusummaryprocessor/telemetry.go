@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/lapse"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpusummaryprocessor/internal/metadata"
@@ -143,6 +144,12 @@ func (t *telemetry) Asked(ctx context.Context, object, result string) {
 func (t *telemetry) clockStepped(ctx context.Context, now time.Time, step time.Duration) {
 	t.builder.GpuSummaryClockSteps.Add(ctx, 1)
 	t.warn(now, "clock", "The wall clock was set; what is known keeps its age", zap.Duration("step", step))
+}
+
+// lapsed warns that this process did not run.
+func (t *telemetry) lapsed(now time.Time, passed lapse.Tick) {
+	t.warn(now, "lapse", "This process did not run for a while, or the clock was set: as after a start, what is missing or idle is not known until the pods reported again",
+		zap.Duration("away", passed.Since), zap.Duration("step", passed.Step))
 }
 
 // flapping warns of a staleness that is too short for what arrives.

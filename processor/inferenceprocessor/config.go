@@ -58,8 +58,8 @@ type Config struct {
 
 // EngineConfig is what can be set for one engine.
 type EngineConfig struct {
-	// Enabled is whether its families are translated.
-	Enabled bool `mapstructure:"enabled"`
+	// Enabled is whether its families are translated; they are if it is not set.
+	Enabled *bool `mapstructure:"enabled"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -127,7 +127,7 @@ func engineNames() []string {
 func (c *Config) engines() []*families.Engine {
 	var list []*families.Engine
 	for _, e := range families.Engines() {
-		if o, set := c.Engines[e.Name]; !set || o.Enabled {
+		if enabled := c.Engines[e.Name].Enabled; enabled == nil || *enabled {
 			list = append(list, e)
 		}
 	}

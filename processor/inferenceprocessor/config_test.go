@@ -4,10 +4,12 @@
 package inferenceprocessor
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/configkeys/configkeystest"
 )
@@ -28,5 +30,30 @@ func TestConfig(t *testing.T) {
 		c := createDefaultConfig().(*Config)
 		change(c)
 		assert.ErrorContains(t, c.Validate(), want)
+	}
+}
+
+// An engine is on unless enabled is false: its name alone changes nothing.
+func TestEngines(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		vllm any
+		on   bool
+	}{
+		{"no keys", map[string]any{}, true},
+		{"no value", nil, true},
+		{"true", map[string]any{"enabled": true}, true},
+		{"false", map[string]any{"enabled": false}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := createDefaultConfig().(*Config)
+			require.NoError(t, confmap.NewFromStringMap(map[string]any{"engines": map[string]any{"vllm": c.vllm}}).Unmarshal(cfg))
+			var on []string
+			for _, e := range cfg.engines() {
+				on = append(on, e.Name)
+			}
+			assert.Equal(t, c.on, slices.Contains(on, "vllm"))
+			assert.Contains(t, on, "sglang")
+		})
 	}
 }

@@ -273,6 +273,22 @@ DCGM_FI_DEV_POWER_USAGE{UUID="GPU-0"} 500
 	}
 }
 
+// TestTwoUnits: a field with a unit about which the page contradicts itself is counted at
+// every scrape, and its name is reported once.
+func TestTwoUnits(t *testing.T) {
+	t.Parallel()
+	server := serve(t, "DCGM_FI_DEV_GPU_UTIL_RATIO{UUID=\"GPU-0\"} 37\nDCGM_FI_DEV_FB_USED_BYTES{UUID=\"GPU-0\"} 1048576\n")
+	r := start(t, []string{server.URL})
+	r.await(fetch.OK, 3)
+	assert.Equal(t, 1, contains(r.warnings(), "contradicts itself", "DCGM_FI_DEV_GPU_UTIL_RATIO: values above 1", "print DCGM_FI_DEV_GPU_UTIL,"), r.warnings())
+	assert.Len(t, r.warnings(), 1)
+	assert.GreaterOrEqual(t, r.count("rows_refused")["reason=ambiguous"], int64(3))
+	_, measured := r.last(server, "hw.gpu.utilization")
+	assert.False(t, measured)
+	usage, _ := r.last(server, "hw.gpu.memory.usage")
+	assert.Equal(t, 1048576.0, usage)
+}
+
 // TestBack: the return of an exporter is logged, too.
 func TestBack(t *testing.T) {
 	t.Parallel()

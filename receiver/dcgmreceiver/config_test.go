@@ -82,6 +82,7 @@ func TestValidate(t *testing.T) {
 		"both":              {func(c *Config) { c.Kubernetes = &scrape.KubernetesConfig{NodeName: "a"} }, []string{"endpoints:", "keep one"}},
 		"no URL":            {endpoint("http://a b"), []string{"endpoints::0:", "http://host:9400/metrics"}},
 		"no scheme":         {endpoint("localhost:9400"), []string{"endpoints::0:", "scheme"}},
+		"empty":             {endpoint(""), []string{"endpoints::0: is empty", "DCGM_EXPORTER_ENDPOINT"}},
 		"no host":           {endpoint("http:///metrics"), []string{"endpoints::0:", "host"}},
 		"password":          {endpoint("http://u:hunter2@a:9400/metrics"), []string{"endpoints::0:", "scrape::basic_auth"}},
 		"password, no URL":  {endpoint("http://u:hunter2@a:x/metrics"), []string{"endpoints::0:"}},

@@ -60,7 +60,7 @@ func TestOwnMetrics(t *testing.T) {
 	reasons := []string{}
 	for reason := range (devicemap.Refused{}) {
 		switch devicemap.Reason(reason) {
-		case devicemap.Dropped, devicemap.Implausible: // DCGM's table drops no family and has no bounds
+		case devicemap.Dropped: // DCGM's table drops no family
 		default:
 			reasons = append(reasons, dcgm.Vendor.Reason(devicemap.Reason(reason)))
 		}
@@ -68,6 +68,7 @@ func TestOwnMetrics(t *testing.T) {
 	assert.Equal(t, metadata.Attributes["reason"].Enum, reasons)
 	assert.Equal(t, []string{
 		"sentinel", "not_a_number", "negative", "no_sensor", "no_device", "not_dcgm", "unmapped", "wrong_type", "limit", "repeated", "unparsable",
+		"implausible", "ambiguous",
 	}, reasons)
 	outcomes := []string{}
 	for _, o := range []fetch.Outcome{

@@ -118,3 +118,25 @@ func TestSharingDenied(t *testing.T) {
 	assert.Contains(t, remedies, "list and watch on pods")
 	assert.Contains(t, remedies, "take koordinator out of sharing")
 }
+
+// Pods that may not be read may have parts of any board that Koordinator shares: none is free.
+func TestBoardsOfPodsThatMayNotBeRead(t *testing.T) {
+	a := k8sfake.New(t)
+	a.Set("nodes", nodeOf(false))
+	half := koordinatorPod("half", `{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-memory-ratio":50}}]}`)
+	a.Set("pods", half)
+	a.Set("devices", koordinatorDevice(map[string]any{"id": gpuA, "minor": int64(0), "type": "gpu"}, map[string]any{"id": gpuC, "minor": int64(1), "type": "gpu"}))
+	a.Status("pods", 403)
+	s := &script{node: node{Devices: map[string][]string{gpuName: {gpuB}}, Pods: []pod{{Namespace: "ml", Name: "half"}}}}
+	r := kubeRun(t, s, a, func(c *Config) { c.Sharing, c.DRA.Enabled = []string{"koordinator"}, false })
+	r.start()
+	defer r.stop()
+	schedulable := map[string]int64{"gpu.node.schedulable": 1}
+	free := "-/-/- " + gpuB + " 0 nvidia.com/gpu none true"
+	require.Eventually(t, func() bool { return r.requests("pods", k8sclient.ResultDenied) > 0 && a.Watching("devices") == 1 }, long, 10*time.Millisecond)
+	r.await("the device plugin's alone", []string{free}, schedulable)
+	a.Status("pods", 0)
+	r.await("the pods", []string{
+		"-/-/- " + gpuC + " 0 koordinator.sh/gpu koordinator true", free, "ml/half/main " + gpuA + "::0 0.5 koordinator.sh/gpu koordinator true",
+	}, schedulable)
+}

@@ -137,9 +137,9 @@ func (c *Config) cluster(resources *resourcenames.Matcher) cluster.Config {
 		MaxNodes: c.MaxNodes,
 	}
 	if c.DRA.Enabled {
-		out.Slices = &cluster.SliceKeeper{Drivers: map[string]bool{}}
+		out.Drivers = map[string]bool{}
 		for _, driver := range c.DRA.Drivers {
-			out.Slices.Drivers[driver] = true
+			out.Drivers[driver] = true
 		}
 	}
 	return out

@@ -27,7 +27,7 @@ func end(before, now pmetric.MetricSlice, at pcommon.Timestamp) {
 			}
 			last := now.AppendEmpty()
 			points.Describe(m, last)
-			points.AppendMarker(last, attrs, at)
+			points.AppendMarker(last, attrs, at, points.Bounds(m))
 		})
 	}
 }

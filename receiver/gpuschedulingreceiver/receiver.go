@@ -30,8 +30,11 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/metadata"
 )
 
-// podObjects are pods, as telemetry names them.
-const podObjects = "pods"
+// The kinds of objects of the watch of pods, as telemetry names them.
+const (
+	podObjects   = "pods"
+	claimObjects = "resource_claims"
+)
 
 // schedulingReceiver evaluates on a timer what it knows of nodes and pods.
 type schedulingReceiver struct {
@@ -148,6 +151,9 @@ func (r *schedulingReceiver) asOf(now time.Time) map[string]time.Time {
 	}
 	out := source.AsOf(now)
 	out[podObjects], _ = r.member.AsOf(now)
+	if r.member.ClaimsServed() {
+		out[claimObjects], _ = r.member.ClaimsAsOf(now)
+	}
 	for object, at := range out {
 		if at.IsZero() {
 			out[object] = r.created
@@ -185,14 +191,42 @@ func (r *schedulingReceiver) observe(ctx context.Context) {
 	r.tel.observed(ctx, &seen)
 }
 
-// stale is a kind of object of which nothing is known for three intervals, "" for none.
+// fresh is whether what is as of a time can still be taken for what is there now.
+func (r *schedulingReceiver) fresh(at, now time.Time) bool { return now.Sub(at) <= 3*r.cfg.Interval }
+
+// stale is a kind of object without which nothing can be said, and of which nothing is known for
+// three intervals; "" for none.
 func (r *schedulingReceiver) stale(now time.Time) string {
-	for object, at := range r.asOf(now) {
-		if now.Sub(at) > 3*r.cfg.Interval {
+	asOf := r.asOf(now)
+	for _, object := range []string{cluster.NodeObjects, podObjects} {
+		if !r.fresh(asOf[object], now) {
 			return object
 		}
 	}
 	return ""
+}
+
+// dra is whether it is known now which devices drivers have, and which of them pods hold through
+// claims. Where one of both is not, none of these devices is known to be free.
+func (r *schedulingReceiver) dra(now time.Time, pods *gpupods.Snapshot) bool {
+	devices, ok := r.source.SlicesAsOf(now)
+	if !ok || !pods.Claims || !r.fresh(devices, now) {
+		return false
+	}
+	claims, ok := r.member.ClaimsAsOf(now)
+	return ok && r.fresh(claims, now)
+}
+
+// known are the nodes with their devices, and the pods with what they request, as far as both
+// are known.
+func (r *schedulingReceiver) known(now time.Time, pods *gpupods.Snapshot) ([]*capacity.Node, *gpupods.Snapshot) {
+	dra := r.dra(now, pods)
+	nodes := r.source.Nodes()
+	pods = r.source.Served().Requests(pods, nodes)
+	if !dra {
+		return nodes, pods.WithoutClaims()
+	}
+	return cluster.WithSlices(nodes, r.source.Slices()), pods
 }
 
 // evaluate sends the figures of this moment on. Where they are not known any more it ends
@@ -202,16 +236,17 @@ func (r *schedulingReceiver) evaluate(ctx context.Context) {
 	md := pmetric.NewMetrics()
 	ms := r.scope(md)
 	pods := r.member.Snapshot()
-	nodes, listed := r.source.Nodes()
 	stale := r.stale(now)
 	switch {
 	case stale != "":
 		if r.tel.logged.Due("stale", now) {
 			r.logger.Warn("the Kubernetes API was not followed for three intervals: nothing is emitted until it is", zap.String("object", stale))
 		}
-	case pods == nil || !listed: // the first lists are under way
+	case pods == nil || !r.source.Listed(): // the first lists are under way
 		return
+	case !pods.Whole: // which is counted and logged: any device may be held by a pod that was left out
 	default:
+		nodes, pods := r.known(now, pods)
 		f := r.evaluator.Evaluate(now, nodes, pods)
 		r.nodes.Store(int64(len(nodes)))
 		r.pods.Store(int64(len(pods.Pods)))

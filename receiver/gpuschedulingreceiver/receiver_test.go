@@ -94,10 +94,13 @@ func attributes(m pcommon.Map) string {
 	return strings.Join(out, ",")
 }
 
-func startReceiver(t *testing.T, api *k8sfake.API, next *consumertest.MetricsSink) {
+func startReceiver(t *testing.T, api *k8sfake.API, next *consumertest.MetricsSink, change ...func(*Config)) {
 	t.Setenv("KUBECONFIG", api.KubeConfig(t))
 	cfg := createDefaultConfig().(*Config)
 	cfg.AuthType, cfg.Interval, cfg.ClusterName = k8sclient.KubeConfig, time.Second, "c"
+	for _, do := range change {
+		do(cfg)
+	}
 	r, err := NewFactory().CreateMetrics(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, next)
 	require.NoError(t, err)
 	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
@@ -119,7 +122,7 @@ func TestFiguresOfTheKubernetesAPI(t *testing.T) {
 	held, waits := gpuPod("held", "a", 6), gpuPod("waits", "", 4)
 	held.UID, waits.UID = "1", "2"
 	api.Set("pods", held, waits)
-	for _, kind := range []string{"resourceclaims", "resourceslices"} { // no DRA
+	for _, kind := range []string{"resourceclaims", "resourceslices", "deviceclasses"} { // no DRA
 		api.Status(kind, http.StatusNotFound)
 	}
 	next := &consumertest.MetricsSink{}
@@ -202,6 +205,26 @@ func TestNothingIsEmittedUntilAllIsKnown(t *testing.T) {
 		return slices.ContainsFunc(api.Asked(), func(u *url.URL) bool { return strings.Contains(u.String(), "/nodes") })
 	}, patience, 10*time.Millisecond)
 	assert.Empty(t, next.AllMetrics())
+}
+
+// A pod that the limit leaves out may hold any device.
+func TestPodsBeyondTheLimit(t *testing.T) {
+	api := k8sfake.New(t)
+	api.Set("nodes", gpuNode("a", 8))
+	api.Set("pods", gpuPod("one", "a", 2))
+	next := &consumertest.MetricsSink{}
+	startReceiver(t, api, next, func(c *Config) { c.MaxPods, c.DRA.Enabled = 1, false })
+	free := func(value string) func() bool {
+		return func() bool {
+			return slices.Contains(text(last(next)), "gpu.node.devices free,NVIDIA L4,a,nvidia.com/gpu "+value)
+		}
+	}
+	require.Eventually(t, free("6"), patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return api.Watching("pods") == 1 }, patience, 10*time.Millisecond)
+	api.Send("pods", "ADDED", gpuPod("two", "a", 6))
+	require.Eventually(t, free("ends"), patience, 10*time.Millisecond)
+	api.Send("pods", "DELETED", gpuPod("two", "a", 6))
+	require.Eventually(t, free("6"), patience, 10*time.Millisecond)
 }
 
 func TestStartWithoutAPI(t *testing.T) {

@@ -65,14 +65,14 @@ func (t *telemetry) Asked(ctx context.Context, object, result string) {
 		attribute.String("object", object), attribute.String("result", result))))
 }
 
-// Refused counts pods that max_pods left out.
+// Refused counts pods, and claims of pods, that max_pods left out.
 func (t *telemetry) Refused(ctx context.Context, pods int) {
-	t.limit(ctx, "pods", pods, "max_pods leaves out pods: free devices and what waits are not right until it is raised")
+	t.limit(ctx, "pods", pods, "max_pods leaves out pods, or claims of pods: devices that these may hold are not known to be free, and have no figures until it is raised")
 }
 
-// NodesRefused counts nodes that max_nodes left out.
+// NodesRefused counts nodes, and ResourceSlices, that max_nodes left out.
 func (t *telemetry) NodesRefused(ctx context.Context, nodes int) {
-	t.limit(ctx, "nodes", nodes, "max_nodes leaves out nodes: their devices are missing until it is raised")
+	t.limit(ctx, "nodes", nodes, "max_nodes leaves out nodes, or their ResourceSlices: their devices are missing until it is raised")
 }
 
 func (t *telemetry) limit(ctx context.Context, limit string, n int, message string) {
@@ -103,8 +103,9 @@ func (t *telemetry) evaluated(ctx context.Context, took time.Duration, f *capaci
 	t.problem(ctx, "overcommitted", f.Overcommitted, "pods request more devices of a node than it has: devices were lost, or left out by the device plugin",
 		zap.String("node", f.Example.Node), zap.String("resource", f.Example.Resource),
 		zap.Int("requested", f.Example.Requested), zap.Int("allocatable", f.Example.Allocatable))
+	t.problem(ctx, "absurd_request", f.Absurd, "pods request more devices than any node could ever have: their devices count nowhere; correct or delete the pods", zap.String("pod", f.AbsurdPod))
 	t.negative(ctx, f.Negative)
-	t.limit(ctx, "queues", unplaced, "max_queues has no room for more pairs of namespace and queue: further pods are counted without both; raise it")
+	t.limit(ctx, "queues", unplaced, "max_queues has no room for more pairs of namespace and queue, of which one namespace has a tenth: further pods are counted without their queue; raise it")
 	t.limit(ctx, "ended", f.Forgotten, "more pods ended within request_window than max_pods: what is usual is computed without the oldest")
 }
 

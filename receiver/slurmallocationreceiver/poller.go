@@ -235,7 +235,7 @@ func (p *poller) odd(ctx context.Context, now time.Time, tl *snapshot.Tally, v *
 		warn("parts", "which device Slurm's index is cannot be known on a node with MIG instances or partitions: the exporter's label hpc_job, or Slurm 25.11 with AutoDetect=nvml, decides")
 	}
 	if v.Groups != nil && !v.Groups.Known {
-		warn("groups", "the node's control groups cannot be read, and files of jobs that are over are not noticed: mount them below root_path", zap.String("root_path", p.r.cfg.RootPath))
+		warn("groups", "no control group of slurmd is found, and files of jobs that are over are not noticed: mount /sys/fs/cgroup below root_path, and check that slurmd runs with ProctrackType=proctrack/cgroup", zap.String("root_path", p.r.cfg.RootPath))
 	}
 	if len(r.Jobs) > 0 && !v.Boards.Known() {
 		warn("boards", "the node's boards are not known, and Slurm's indices are not resolved: mount /proc below root_path", zap.String("root_path", p.r.cfg.RootPath))

@@ -138,6 +138,10 @@ func TestAJobBeginsIsNamedAndEnds(t *testing.T) {
 		assert.Equal(t, []string{"0 00", "4711 physics/ada/train 1 01"}, r.last("gpu.allocation"))
 		assert.ElementsMatch(t, []string{"4711 ended normal 0", "4711 physics/ada/train 1 train 4700 7 normal 0"}, r.last("slurm.job.info"))
 
+		write(t, name, "other\n4700\n8\n")
+		after(time.Minute)
+		assert.Equal(t, []string{"4711 physics/ada/train 1 train 4700 7 normal 0"}, r.last("slurm.job.info"), "the first name of a run counts")
+
 		require.NoError(t, os.Remove(filepath.Join(r.cfg.Directory, "4711.json")))
 		after(5 * time.Second)
 		assert.Equal(t, []string{"0 00", "0 01"}, r.last("gpu.allocation"))

@@ -53,8 +53,8 @@ func day(lasts time.Duration) gpusim.Config {
 	pod := func(service, name string, load gpusim.Load, devices ...string) gpusim.Pod {
 		return gpusim.Pod{Namespace: "ml", Name: name, Container: "main", Labels: map[string]string{"app": service}, Devices: devices, Load: load}
 	}
-	node := func(name, model string, devices int, pods ...gpusim.Pod) gpusim.Node {
-		return gpusim.Node{Name: name, Version: "4.6", Model: model, Devices: devices, Pods: pods}
+	node := func(name, model string, devices int, refresh time.Duration, pods ...gpusim.Pod) gpusim.Node {
+		return gpusim.Node{Name: name, Version: "4.6", Model: model, Devices: devices, Fields: "all", Refresh: gpusim.Duration(refresh), Pods: pods}
 	}
 	first, second := pod("chat", "chat-1", gpusim.Inference, "2"), pod("batch", "batch-1", gpusim.Training, "3")
 	old := pod("notebook", "notebook-0", gpusim.Idle, "0")
@@ -62,9 +62,9 @@ func day(lasts time.Duration) gpusim.Config {
 	return gpusim.Config{
 		Seed: 1,
 		Nodes: []gpusim.Node{
-			node("a", "H100", 4, pod("chat", "chat-0", gpusim.Inference, "0", "1")),
-			node("b", "A100-SXM4-40GB", 2, pod("train", "train-0", gpusim.Training, "0", "1")),
-			node("c", "T4", 1, old),
+			node("a", "H100", 4, 30*time.Second, pod("chat", "chat-0", gpusim.Inference, "0", "1")),
+			node("b", "A100-SXM4-40GB", 2, slowest, pod("train", "train-0", gpusim.Training, "0", "1")),
+			node("c", "T4", 1, 0, old),
 		},
 		Faults: []gpusim.Fault{
 			{Node: "a", Kind: gpusim.ExporterDown, After: at(.2), For: 20 * minute},
@@ -239,14 +239,15 @@ func (j *judge) energy() {
 	}
 	// What no counter shows: the time before the first point and after the last one, and the
 	// intervals of the counters that began again.
+	const page = scrape + slowest // of one value, at most
 	lost := 0.0
-	for _, span := range [][2]time.Duration{{0, 2 * scrape}, {j.lasts - 2*scrape, j.lasts}} {
+	for _, span := range [][2]time.Duration{{0, scrape + page}, {j.lasts - scrape - page, j.lasts}} {
 		for _, u := range j.usage(span[0], span[1]) {
 			lost += u.BoardMilliJoules
 		}
 	}
 	reload := time.Duration(j.lasts / 2).Truncate(time.Minute)
-	for _, u := range j.usage(reload-scrape, reload+2*time.Minute) {
+	for _, u := range j.usage(reload-page, reload+2*time.Minute+slowest) {
 		if u.Node == "b" {
 			lost += u.BoardMilliJoules
 		}

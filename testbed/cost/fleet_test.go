@@ -27,6 +27,7 @@ import (
 const (
 	poll      = 5 * time.Second // of the kubelets
 	scrape    = 15 * time.Second
+	slowest   = time.Minute      // refresh of an exporter
 	staleness = 45 * time.Second // of a utilization
 )
 

@@ -52,6 +52,7 @@ func TestPartialStateComesAndGoes(t *testing.T) {
 	sinkURL := serve(t, sink)
 	summary := maps.Clone(quick)
 	summary["staleness"] = "10s" // on a busy machine no other pod is silent for so long
+	summary["idle_for"] = "1h"   // the notebooks of the demo are idle
 	c := start(t, m{
 		"receivers":  m{"dcgm": m{"endpoints": endpoints, "collection_interval": "1s", "exporter_interval": "1s"}},
 		"processors": m{"gpu_summary": summary},

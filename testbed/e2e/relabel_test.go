@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"strings"
@@ -23,8 +24,11 @@ type scrapeJob struct {
 	targets, samples []*relabel.Config
 }
 
-// scrapeJobs are those of the receiver prometheus/inference in a file of config/.
-func scrapeJobs(t *testing.T, name string) (jobs []scrapeJob) {
+// pickers are PICKER_TOKEN_FILE and PICKER_NAMESPACES.
+type pickers struct{ token, namespaces string }
+
+// scrapeJobs returns the jobs of the receiver prometheus/inference in a file of config/.
+func scrapeJobs(t *testing.T, name string, pickers pickers) (jobs []scrapeJob) {
 	t.Helper()
 	text, err := os.ReadFile(config(name))
 	require.NoError(t, err)
@@ -40,7 +44,9 @@ func scrapeJobs(t *testing.T, name string) (jobs []scrapeJob) {
 			}
 		}
 	}
-	require.NoError(t, yaml.Unmarshal([]byte(strings.NewReplacer("$$", "$", "${env:PICKER_NAMESPACES:-.*}", "llm-.*").Replace(string(text))), &file))
+	require.NoError(t, yaml.Unmarshal([]byte(strings.NewReplacer("$$", "$",
+		"${env:PICKER_TOKEN_FILE:-}", pickers.token, "${env:PICKER_NAMESPACES:-}", pickers.namespaces,
+		"${env:PICKER_NAMESPACES:-.*}", cmp.Or(pickers.namespaces, ".*")).Replace(string(text))), &file))
 	rules := func(raw []json.RawMessage) (all []*relabel.Config) {
 		for _, text := range raw {
 			rule := relabel.DefaultRelabelConfig
@@ -88,7 +94,7 @@ func (j scrapeJob) target(t *testing.T, pod meta) string {
 // real discovery.
 func TestInferenceTargets(t *testing.T) {
 	t.Parallel()
-	job := scrapeJobs(t, "inference.yaml")[0]
+	job := scrapeJobs(t, "inference.yaml", pickers{})[0]
 	ours, theirs := func(k string) string { return "annotation_otelcol_gpu_io_" + k }, func(k string) string { return "annotation_prometheus_io_" + k }
 	label := func(k string) string { return "label_" + k }
 	const (
@@ -223,9 +229,9 @@ func TestInferenceTargets(t *testing.T) {
 // What the gateway scrapes, and which of it gets the token of pickers.
 func TestInferenceGatewayTargets(t *testing.T) {
 	t.Parallel()
-	jobs := scrapeJobs(t, "inference-gateways.yaml")
+	jobs := scrapeJobs(t, "inference-gateways.yaml", pickers{"/token", "llm-.*"})
 	require.Len(t, jobs, 2)
-	assert.Equal(t, []string{"pickers", "${env:PICKER_TOKEN_FILE:-}", "asking", ""}, []string{jobs[0].name, jobs[0].token, jobs[1].name, jobs[1].token})
+	assert.Equal(t, []string{"pickers", "/token", "asking", ""}, []string{jobs[0].name, jobs[0].token, jobs[1].name, jobs[1].token})
 	ours := func(k string) string { return "annotation_otelcol_gpu_io_" + k }
 	const picker = "ghcr.io/llm-d/llm-d-inference-scheduler:v0.7.0"
 	for name, tc := range map[string]struct {
@@ -251,9 +257,20 @@ func TestInferenceGatewayTargets(t *testing.T) {
 	} {
 		assert.Equal(t, tc.want, [2]string{jobs[0].target(t, tc.meta), jobs[1].target(t, tc.meta)}, name)
 	}
-	elsewhere := func(b *labels.Builder) *labels.Builder { return b.Set("__meta_kubernetes_namespace", "tenant") }
-	b := elsewhere(labels.NewBuilder(labels.FromStrings("job", "pickers", "__meta_kubernetes_pod_ip", "10.0.0.1", "__meta_kubernetes_pod_container_image", picker)))
-	assert.False(t, relabel.ProcessBuilder(b, jobs[0].targets...), "the token leaves no namespace of PICKER_NAMESPACES")
+	for _, tc := range []struct {
+		pickers pickers
+		want    bool
+		reason  string
+	}{
+		{pickers{"/token", "llm-.*"}, false, "the token leaves no namespace of PICKER_NAMESPACES"},
+		{pickers{"/token", "tenant"}, true, "tenant is one of PICKER_NAMESPACES"},
+		{pickers{"/token", ""}, false, "a token without PICKER_NAMESPACES goes nowhere"},
+		{pickers{"", ""}, true, "without a token pickers may be anywhere"},
+		{pickers{"", "llm-.*"}, false, "tenant is none of PICKER_NAMESPACES"},
+	} {
+		b := labels.NewBuilder(labels.FromStrings("job", "pickers", "__meta_kubernetes_namespace", "tenant", "__meta_kubernetes_pod_ip", "10.0.0.1", "__meta_kubernetes_pod_container_image", picker))
+		assert.Equal(t, tc.want, relabel.ProcessBuilder(b, scrapeJobs(t, "inference-gateways.yaml", tc.pickers)[0].targets...), tc.reason)
+	}
 }
 
 // What the gateway does with a page is what an agent does, and the service of a pod is
@@ -270,8 +287,8 @@ func TestGatewayTreatsPagesAsAgentsDo(t *testing.T) {
 	assert.Subset(t, theirs["labels"], ours["labels"])
 	assert.Len(t, theirs["labels"], len(ours["labels"].([]any))+1, "all but the one that no name is made of")
 
-	agents := scrapeJobs(t, "inference.yaml")[0].samples
-	for _, job := range scrapeJobs(t, "inference-gateways.yaml") {
+	agents := scrapeJobs(t, "inference.yaml", pickers{})[0].samples
+	for _, job := range scrapeJobs(t, "inference-gateways.yaml", pickers{}) {
 		for _, name := range []string{"hw_power_watts", "inference_server_requests", "up", "x:y", "vllm:num_requests_running", "gpu_cache_usage_perc", "go_goroutines", "process_start_time_seconds", "process_cpu_seconds_total", "x_created", "inference_pool_ready_pods", "llm_d_epp_request_total"} {
 			sample := labels.FromStrings("__name__", name, "k8s_pod_name", "forged", "inference_engine", "forged", "model_name", "m")
 			want, got := labels.NewBuilder(sample), labels.NewBuilder(sample)
@@ -285,7 +302,7 @@ func TestGatewayTreatsPagesAsAgentsDo(t *testing.T) {
 // Which samples stay, and that no page sets its own identity.
 func TestInferenceSamples(t *testing.T) {
 	t.Parallel()
-	samples := scrapeJobs(t, "inference.yaml")[0].samples
+	samples := scrapeJobs(t, "inference.yaml", pickers{})[0].samples
 	for name, stays := range map[string]bool{
 		"vllm:num_requests_waiting": true, "vllm:request_success_total": true, "vllm:request_success_created": true, "process_start_time_seconds": true,
 		"vllm:time_to_first_token_seconds_bucket": true, "vllm:time_to_first_token_seconds_created": true,

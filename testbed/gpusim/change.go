@@ -102,7 +102,7 @@ func (fl *Fleet) change(name string, do func(n *node, now time.Duration, settle 
 		n.remember(k)
 		for _, b := range n.boards {
 			b.advance(k)
-			b.base = b.state
+			b.base, b.refreshed = b.state, boardState{}
 		}
 		n.since = k
 	})

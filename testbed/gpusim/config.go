@@ -24,7 +24,9 @@ type Config struct {
 // Node is one host with one dcgm-exporter.
 type Node struct {
 	Name    string `json:"name"`
-	Version string `json:"version"` // exporter: 2.1, 2.4, 3.0, 3.3, 4.5 or 4.6
+	Version string `json:"version"` // exporter: 1.7, 2.1, 2.4, 3.0, 3.3, 4.5, 4.6 or 4.9
+	// Driver is the driver's version, by default one of the exporter's time.
+	Driver  string `json:"driver,omitempty"`
 	Model   string `json:"model"`
 	Devices int    `json:"devices"` // 1 to 8
 	// Models names a model per device, for a node that mixes boards; it stands
@@ -54,7 +56,10 @@ type Node struct {
 	// StaleLabels is how long a device that became free still has the former
 	// pod's labels.
 	StaleLabels Duration `json:"stale_labels,omitempty"`
-	Pods        []Pod    `json:"pods,omitempty"`
+	// Refresh is how often the exporter reads the boards; until then its page stays as it
+	// is. 0: for each request.
+	Refresh Duration `json:"refresh,omitempty"`
+	Pods    []Pod    `json:"pods,omitempty"`
 }
 
 // Load is the kind of work a pod does.
@@ -160,6 +165,21 @@ type Times struct {
 // DemoTimes are the times of the demo, all within the first two minutes.
 func DemoTimes() Times {
 	return Times{NewPod: 20 * time.Second, XID: 40 * time.Second, Down: 60 * time.Second, DownFor: 50 * time.Second}
+}
+
+// SetExporter gives the nodes with an exporter of 4.x one of another version. Their drivers
+// stay.
+func (c *Config) SetExporter(version string) error {
+	if _, err := findExporter(version); err != nil {
+		return err
+	}
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		if x, err := findExporter(n.Version); err == nil && x.major == 4 {
+			n.Version, n.Driver = version, cmp.Or(n.Driver, x.driver)
+		}
+	}
+	return nil
 }
 
 // SetPorts gives engines their ports, in the order of nodes and of those that come later.

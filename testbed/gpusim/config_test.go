@@ -33,7 +33,7 @@ func TestErrorsOfConfigurations(t *testing.T) {
 		{`{"nodes":[]}`, "nodes: at least one"},
 		{`{"nodez":[]}`, `unknown field "nodez"`},
 		{`{"nodes":[{"version":"4.5"}]}`, "nodes[0].name"},
-		{`{"nodes":[{"name":"n","version":"9.9"}]}`, "use one of 2.1, 2.4, 3.0, 3.3, 4.5, 4.6"},
+		{`{"nodes":[{"name":"n","version":"9.9"}]}`, "use one of 1.7, 2.1, 2.4, 3.0, 3.3, 4.5, 4.6, 4.9"},
 		{`{"nodes":[{"name":"n","version":"4.5","model":"RTX","devices":1}]}`, "use one of T4, L4"},
 		{`{"nodes":[{"name":"n","version":"4.5","model":"T4","devices":9}]}`, "9 is not between 1 and 8"},
 		{`{"nodes":[{"name":"n","version":"4.5","model":"T4","devices":-5}]}`, "-5 is not between 1 and 8"},

@@ -25,6 +25,7 @@ type board struct {
 	migSince  int64      // second at which the instances were made
 	state     boardState
 	base      boardState // at the node's last change; not primed before the first
+	refreshed boardState // when the exporter read the board last
 	verdicts  []verdict  // as they changed
 }
 
@@ -173,12 +174,14 @@ func (b *board) settle(watts float64, hot bool) float64 {
 // capped reports whether a power is at the board's limit.
 func (b *board) capped(watts float64) bool { return watts >= .985*b.model.TDPWatts }
 
-// advance adds up seconds until step k. It starts again from the beginning
-// when time went back.
+// advance adds up seconds until step k. It starts again from the last refresh of the
+// page, or from the beginning, when time went back.
 func (b *board) advance(k int64) {
 	s := &b.state
 	switch {
 	case s.primed && s.step <= k:
+	case b.refreshed.primed && b.refreshed.step <= k:
+		*s = b.refreshed
 	case b.base.primed:
 		*s = b.base
 	default:
@@ -190,7 +193,11 @@ func (b *board) advance(k int64) {
 			energy: math.Round((2e4 + 4e5*random.Unit(b.seed+3)) * b.model.IdleWatts * 1e3),
 		}
 	}
+	refresh := step(b.node.cfg.Refresh)
 	for ; s.step < k; s.step++ {
+		if refresh > 0 && s.step%refresh == 0 {
+			b.refreshed = *s
+		}
 		if s.step > 0 && b.node.faults.renewed(b.index, s.step, resets...) == s.step {
 			s.energy, s.powerNS, s.thermalNS = 0, 0, 0
 		}
@@ -254,7 +261,7 @@ func (b *board) read(k int64) []reading {
 	all, hot := b.whole(k), b.node.faults.throttled(b.index, k)
 	m := b.model
 	base := reading{
-		board: b, driver: b.node.faults.driver(b.node.exp.driver, k), harm: b.node.faults.harm(b, k, all.util > .5), power: b.watts(all, hot, k), energy: b.state.energy,
+		board: b, driver: b.node.faults.driver(b.node.driver(), k), harm: b.node.faults.harm(b, k, all.util > .5), power: b.watts(all, hot, k), energy: b.state.energy,
 		powerNS: b.state.powerNS, thermalNS: b.state.thermalNS,
 		smClock: m.SMIdle, memClock: m.MemIdle, clocks: reasonIdle,
 		pcieTx: math.Round(9000 + all.pcieTx*m.PCIeGBps*1e9), pcieRx: math.Round(14000 + all.pcieRx*m.PCIeGBps*1e9),

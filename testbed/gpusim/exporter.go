@@ -19,7 +19,7 @@ type exporter struct {
 	pciBusID      bool   // pci_bus_id="00000000:53:00.0"
 	modelName     bool   // modelName="…"
 	hostname      string // spelling of the host label; "" is no such label
-	driverLabel   bool   // DCGM_FI_DRIVER_VERSION="…"
+	driverLabel   string // name of the label with the driver's version; "" is no such label
 	emptyPod      bool   // a free device carries container="",namespace="",pod=""
 	podLabels     bool   // can print labels of the pod
 	podPrefix     string // prefix of those labels
@@ -35,16 +35,22 @@ type exporter struct {
 	throttleName  bool   // CLOCK_THROTTLE_REASONS, later CLOCKS_EVENT_REASONS
 	xidCount      string // TYPE of DCGM_EXP_XID_ERRORS_COUNT; "" is no such family
 	xidTotal      bool   // has DCGM_EXP_XID_ERRORS_TOTAL
+	first         bool   // the names and labels until DCGM 1.7
+	newest        bool   // the names and units of DCGM 4.7
 	byProcess     bool   // with virtual GPUs, reports GPU_UTIL and FB_USED by process
 }
 
+const oldDriverLabel = "DCGM_FI_DRIVER_VERSION"
+
 var exporters = []exporter{
+	{version: "1.7", driver: "418.87.01", major: 1, first: true, xidZero: true, nvlinkAlways: true, oldTexts: true},
 	{version: "2.1", driver: "450.80.02", major: 2, spaceAfterGPU: true, emptyPod: true, xidZero: true, sentinels: true, nvlinkAlways: true, headerFirst: true, oldTexts: true, throttleName: true},
 	{version: "2.4", driver: "470.82.01", major: 2, deviceLabel: true, modelName: true, hostname: "Hostname", emptyPod: true, xidZero: true, nvlinkAlways: true, oldTexts: true, throttleName: true},
-	{version: "3.0", driver: "520.56.06", major: 3, deviceLabel: true, modelName: true, hostname: "Hostname", driverLabel: true, emptyPod: true, xidZero: true, nvlinkAlways: true, oldTexts: true, throttleName: true},
-	{version: "3.3", driver: "550.54.14", major: 3, deviceLabel: true, pciBusID: true, modelName: true, hostname: "Hostname", driverLabel: true, xidZero: true, xidText: true, gddrTempZero: true, nvlinkAlways: true, throttleName: true, xidCount: "counter"},
-	{version: "4.5", driver: "580.105.08", major: 4, deviceLabel: true, pciBusID: true, modelName: true, hostname: "Hostname", driverLabel: true, podLabels: true, xidText: true, gddrTempZero: true, reserved: true, byFieldID: true, xidCount: "counter"},
-	{version: "4.6", driver: "580.126.09", major: 4, deviceLabel: true, pciBusID: true, modelName: true, hostname: "hostname", driverLabel: true, podLabels: true, podPrefix: "pod_label_", xidText: true, gddrTempZero: true, reserved: true, byFieldID: true, xidCount: "gauge", xidTotal: true, byProcess: true},
+	{version: "3.0", driver: "520.56.06", major: 3, deviceLabel: true, modelName: true, hostname: "Hostname", driverLabel: oldDriverLabel, emptyPod: true, xidZero: true, nvlinkAlways: true, oldTexts: true, throttleName: true},
+	{version: "3.3", driver: "550.54.14", major: 3, deviceLabel: true, pciBusID: true, modelName: true, hostname: "Hostname", driverLabel: oldDriverLabel, xidZero: true, xidText: true, gddrTempZero: true, nvlinkAlways: true, throttleName: true, xidCount: "counter"},
+	{version: "4.5", driver: "580.105.08", major: 4, deviceLabel: true, pciBusID: true, modelName: true, hostname: "Hostname", driverLabel: oldDriverLabel, podLabels: true, xidText: true, gddrTempZero: true, reserved: true, byFieldID: true, xidCount: "counter"},
+	{version: "4.6", driver: "580.126.09", major: 4, deviceLabel: true, pciBusID: true, modelName: true, hostname: "hostname", driverLabel: oldDriverLabel, podLabels: true, podPrefix: "pod_label_", xidText: true, gddrTempZero: true, reserved: true, byFieldID: true, xidCount: "gauge", xidTotal: true, byProcess: true},
+	{version: "4.9", driver: "590.48.01", major: 4, deviceLabel: true, pciBusID: true, modelName: true, hostname: "hostname", driverLabel: "DCGM_FI_SYSTEM_DRIVER_VERSION", podLabels: true, podPrefix: "pod_label_", xidText: true, gddrTempZero: true, reserved: true, byFieldID: true, xidCount: "gauge", xidTotal: true, newest: true, byProcess: true},
 }
 
 func findExporter(version string) (*exporter, error) {

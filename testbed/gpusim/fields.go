@@ -23,6 +23,15 @@ type field struct {
 // NVML's processes.
 func (f *field) byProcess() bool { return f.id == 203 || f.id == 252 }
 
+// ofItsOwn is whether only boards with memory and supply of their own have the field.
+func (f *field) ofItsOwn() bool {
+	switch f.id {
+	case 90, 92, 93, 101, 114, 160, 161, 162, 163, 164, 250, 251, 252, 253, 254:
+		return true
+	}
+	return f.id >= 1001 && f.id < 1100
+}
+
 func always(f func(*reading) float64) func(*reading) (float64, bool) {
 	return func(r *reading) (float64, bool) { return f(r), true }
 }
@@ -71,8 +80,11 @@ func linkErrors(mode string) func(*reading) float64 {
 
 func percent(v float64) float64 { return math.Round(v * 100) }
 
-// legacyLinkUnit is the unit of DCGM's NVLINK_BANDWIDTH fields: 1000 KiB/s.
+// legacyLinkUnit is the unit of DCGM's NVLINK_BANDWIDTH fields: 1000 KiB/s. The values here
+// are in bytes per second.
 const legacyLinkUnit = 1000 * 1024
+
+func (f *field) link() bool { return f.id == 440 || f.id == 449 }
 
 // fields stand in the order of dcp-metrics-included.csv, commented lines
 // included; further fields are where a user would add them.
@@ -144,10 +156,10 @@ var fields = []field{
 	{429, "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "counter", "Total number of NVLink retries.", false, true, when(oldNVLink, linkErrors("replay"))},
 	{439, "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "counter", "Total number of NVLink recovery errors.", false, true, when(oldNVLink, linkErrors("recovery"))},
 	{449, nvlinkTotal, "counter", "Total number of NVLink bandwidth counters for all lanes.", false, false, func(r *reading) (float64, bool) {
-		return math.Floor(2 * r.nvlink / legacyLinkUnit), hasNVLink(r.board.model)
+		return 2 * r.nvlink, hasNVLink(r.board.model)
 	}},
 	{440, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L0", "counter", "The number of bytes of active NVLink rx or tx data including both header and payload.", false, true, when(hasNVLink, func(r *reading) float64 {
-		return math.Floor(2 * r.nvlink / float64(r.board.model.NVLinks) / legacyLinkUnit)
+		return 2 * r.nvlink / float64(r.board.model.NVLinks)
 	})},
 	{1204, "DCGM_FI_DEV_NVLINK_COUNT_RX_MALFORMED_PACKET_ERRORS", "counter", "Total number of malformed packets received over NVLink.", false, true, when(newNVLink, zero)},
 	{1206, "DCGM_FI_DEV_NVLINK_COUNT_RX_ERRORS", "counter", "Total number of packets received with errors over NVLink.", false, true, when(newNVLink, zero)},

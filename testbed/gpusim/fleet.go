@@ -81,6 +81,9 @@ func newNode(fl *Fleet, nc Node) (*node, error) {
 	if n.exp, err = findExporter(nc.Version); err != nil {
 		return nil, fmt.Errorf("version: %w", err)
 	}
+	if n.exp.first && len(nc.MIG) > 0 {
+		return nil, fmt.Errorf("mig: an exporter of version %s knows none, use 2.1 or later", nc.Version)
+	}
 	names := nc.Models
 	if len(names) == 0 {
 		for range min(nc.Devices, 9) {
@@ -118,6 +121,9 @@ func newNode(fl *Fleet, nc Node) (*node, error) {
 	}
 	if nc.StaleLabels < 0 {
 		return nil, errors.New("stale_labels: cannot be negative")
+	}
+	if r := time.Duration(nc.Refresh); r < 0 || r%time.Second != 0 {
+		return nil, fmt.Errorf("refresh: %s has to be whole seconds, not below 0", r)
 	}
 	n.pods, err = n.resolve(nc.Pods)
 	return n, err
@@ -182,23 +188,11 @@ func (n *node) page(t time.Duration, stamp time.Time, host string) []byte {
 	return w.Bytes()
 }
 
-// at is a time since the start as a node knows it: not before its last change.
-func (n *node) at(t time.Duration) time.Duration {
-	return max(t, time.Duration(n.since)*time.Second)
-}
+// driver is the version of the node's driver, faults aside.
+func (n *node) driver() string { return cmp.Or(n.cfg.Driver, n.exp.driver) }
 
 // elapsed is the fleet's time: never negative.
 func (fl *Fleet) elapsed(t time.Time) time.Duration { return max(t.Sub(fl.start), 0) }
-
-// rewind lets the boards add up again from the beginning when something changed
-// at a second that they have added up already.
-func (n *node) rewind(k int64) {
-	for _, b := range n.boards {
-		if b.state.step > k {
-			b.state.primed = false
-		}
-	}
-}
 
 // read gives the rows of a node's page at second k.
 func (n *node) read(k int64) []reading {
@@ -243,7 +237,7 @@ func (fl *Fleet) PageOf(name, host string, at time.Time) ([]byte, error) {
 			stamp = at.Add(time.Duration(f.Skew))
 		}
 	}
-	page := n.page(t, stamp, host)
+	page := n.page(n.refreshed(t), stamp, host)
 	for _, f := range n.faults {
 		if f.Kind == FieldsRenamed && f.holds(t) {
 			return rename.Page(page), nil
@@ -265,7 +259,7 @@ func (fl *Fleet) Devices(node string) ([]DeviceInfo, error) {
 	for i, b := range n.boards {
 		d := b.info()
 		d.UUID = b.current(n.faults.harm(b, k, false).boards)
-		d.Index, d.NUMANode, d.Driver = n.faults.index(b, k), i*2/max(len(n.boards), 2), n.faults.driver(n.exp.driver, k)
+		d.Index, d.NUMANode, d.Driver = n.faults.index(b, k), i*2/max(len(n.boards), 2), n.faults.driver(n.driver(), k)
 		out = append(out, d)
 	}
 	return out, nil

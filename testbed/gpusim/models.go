@@ -34,6 +34,9 @@ type Model struct {
 	PCIeGBps    float64
 	ECC         bool
 	Fans        int // 0: the air of the chassis
+	// Integrated: its memory is that of the machine. The driver reports none of it, no limit
+	// of its power, and no profiling.
+	Integrated bool
 	// migGB is the memory in GB that the names of the MIG profiles carry, for
 	// 1, 2, 4 and 8 eighths of the memory; zero where the board has no MIG.
 	migGB [4]int
@@ -49,6 +52,7 @@ var models = []Model{
 	{Key: "H200", Name: "NVIDIA H200", MemoryMiB: 143771, ReservedMiB: 614, TDPWatts: 700, IdleWatts: 76, MinWatts: 200, SMClock: 1980, SMIdle: 345, MemClock: 3201, MemIdle: 3201, VideoClock: 1545, BAR1MiB: 262144, HBM: true, NVLinkGBps: 450, NVLinks: 18, RowRemap: true, PCIeGen: 5, PCIeGBps: 63, ECC: true, migGB: [4]int{18, 35, 71, 141}},
 	{Key: "B200", Name: "NVIDIA B200", MemoryMiB: 183359, ReservedMiB: 717, TDPWatts: 1000, IdleWatts: 140, MinWatts: 200, SMClock: 1965, SMIdle: 120, MemClock: 3996, MemIdle: 3996, VideoClock: 1500, BAR1MiB: 262144, HBM: true, NVLinkGBps: 900, NVLinks: 18, NVLink5: true, RowRemap: true, PCIeGen: 5, PCIeGBps: 63, ECC: true, migGB: [4]int{23, 45, 90, 180}},
 	{Key: "RTX4090", Name: "NVIDIA GeForce RTX 4090", MemoryMiB: 24564, ReservedMiB: 340, TDPWatts: 450, IdleWatts: 18, MinWatts: 150, SMClock: 2520, SMIdle: 210, MemClock: 10501, MemIdle: 405, VideoClock: 1950, BAR1MiB: 32768, PCIeGen: 4, PCIeGBps: 31.5, Fans: 2},
+	{Key: "GB10", Name: "NVIDIA GB10", MemoryMiB: 122502, TDPWatts: 100, IdleWatts: 4, SMClock: 2418, SMIdle: 208, VideoClock: 1950, PCIeGen: 1, PCIeGBps: 4, Integrated: true},
 }
 
 // Models lists the boards that a configuration can name.

@@ -6,12 +6,14 @@ package gpusim
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
+	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/spelling"
 )
 
 const (
@@ -46,13 +48,37 @@ type line struct {
 	labels, attributes, xidAttributes string
 }
 
+// shown is a field as the node's exporter prints it.
+type shown struct {
+	*field
+	as spelling.Field
+}
+
+// spell is how the exporter prints a field; false where it does not know it.
+func (x *exporter) spell(f *field) (spelling.Field, bool) {
+	s := spelling.Field{ID: f.id, Name: f.name, Help: f.help, Float: f.float}
+	switch {
+	case x.first:
+		s.Name = spelling.First[f.id]
+	case x.newest:
+		return spelling.Newest(s), true
+	case f.id == 112 && x.throttleName:
+		s.Name = "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"
+	}
+	if f.link() {
+		s.Of = func(v float64) float64 { return math.Floor(v / legacyLinkUnit) }
+	}
+	return s, s.Name != ""
+}
+
 // fields are those that the node's exporter is configured to print, in its order.
-func (w *writer) fields() []*field {
-	var out []*field
+func (w *writer) fields() []shown {
+	var out []shown
 	profiling := w.node.cfg.Profiling == nil || *w.node.cfg.Profiling
 	for i := range fields {
 		f := &fields[i]
-		if f.all && w.node.cfg.Fields != "all" || !profiling && strings.HasPrefix(f.name, "DCGM_FI_PROF_") {
+		byDefault := !f.all || f.id == 250 && w.node.exp.newest
+		if !byDefault && w.node.cfg.Fields != "all" || !profiling && strings.HasPrefix(f.name, "DCGM_FI_PROF_") {
 			continue
 		}
 		if f.name == "DCGM_FI_DEV_FB_RESERVED" && !w.node.exp.reserved || slices.Contains(newFields, f.id) && !w.node.exp.reserved {
@@ -61,10 +87,15 @@ func (w *writer) fields() []*field {
 		if f.name == recoveryField && !prints(w.node, f.name) || slices.Contains(w.node.cfg.Without, f.name) {
 			continue
 		}
-		out = append(out, f)
+		if as, known := w.node.exp.spell(f); known {
+			out = append(out, shown{f, as})
+		}
 	}
-	if w.node.exp.byFieldID {
-		slices.SortStableFunc(out, func(a, b *field) int { return a.id - b.id })
+	switch {
+	case w.node.exp.byFieldID:
+		slices.SortStableFunc(out, func(a, b shown) int { return a.as.ID - b.as.ID })
+	case w.node.exp.first:
+		slices.SortFunc(out, func(a, b shown) int { return strings.Compare(a.as.Name, b.as.Name) })
 	}
 	return out
 }
@@ -77,7 +108,7 @@ type writer struct {
 }
 
 // family writes a family; one without samples leaves no header either.
-func (w *writer) family(f *field, lines []line) {
+func (w *writer) family(f shown, lines []line) {
 	headed := false
 	for _, l := range lines {
 		if _, ok := w.text(f, l.reading); ok && !headed {
@@ -88,8 +119,8 @@ func (w *writer) family(f *field, lines []line) {
 	}
 }
 
-func (w *writer) header(f *field) {
-	name, help := w.name(f), f.help
+func (w *writer) header(f shown) {
+	name, help := f.as.Name, f.as.Help
 	if w.node.exp.oldTexts {
 		help = strings.Replace(help, "(in ns)", "(in us)", 1)
 		if strings.HasPrefix(help, "Ratio of") {
@@ -99,14 +130,7 @@ func (w *writer) header(f *field) {
 	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, f.typ)
 }
 
-func (w *writer) name(f *field) string {
-	if f.id == 112 && w.node.exp.throttleName {
-		return "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"
-	}
-	return f.name
-}
-
-func (w *writer) sample(f *field, l line) {
+func (w *writer) sample(f shown, l line) {
 	text, ok := w.text(f, l.reading)
 	if !ok {
 		return
@@ -115,7 +139,7 @@ func (w *writer) sample(f *field, l line) {
 	if f.name == xidField {
 		attributes = l.xidAttributes
 	}
-	w.row(w.name(f), l.labels+attributes, text)
+	w.row(f.as.Name, l.labels+attributes, text)
 }
 
 func (w *writer) row(name, labels, text string) {
@@ -128,9 +152,9 @@ func (w *writer) row(name, labels, text string) {
 }
 
 // text is a sample's value as the exporter prints it: %d or %f.
-func (w *writer) text(f *field, r *reading) (string, bool) {
+func (w *writer) text(f shown, r *reading) (string, bool) {
 	x := w.node.exp
-	if r.deviceOnly && !f.byProcess() {
+	if r.deviceOnly && !f.byProcess() || r.board.model.Integrated && f.ofItsOwn() {
 		return "", false
 	}
 	for _, s := range r.blank {
@@ -158,14 +182,17 @@ func (w *writer) text(f *field, r *reading) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	if f.float {
+	if f.as.Of != nil {
+		v = f.as.Of(v)
+	}
+	if f.as.Float {
 		return strconv.FormatFloat(v, 'f', 6, 64), true
 	}
 	return strconv.FormatInt(int64(v), 10), true
 }
 
-func sentinel(f *field) string {
-	if f.float {
+func sentinel(f shown) string {
+	if f.as.Float {
 		return floatSentinel
 	}
 	return intSentinel
@@ -175,6 +202,9 @@ func sentinel(f *field) string {
 // that are printed as labels.
 func (w *writer) labels(r *reading, number int, host string) string {
 	x := w.node.exp
+	if x.first {
+		return firstLabels(r, number)
+	}
 	var b strings.Builder
 	index := strconv.Itoa(number)
 	fmt.Fprintf(&b, "gpu=%q,", index)
@@ -199,8 +229,8 @@ func (w *writer) labels(r *reading, number int, host string) string {
 	if x.hostname != "" {
 		add(x.hostname, host)
 	}
-	if x.driverLabel {
-		add("DCGM_FI_DRIVER_VERSION", r.driver)
+	if x.driverLabel != "" {
+		add(x.driverLabel, r.driver)
 	}
 	if x.podLabels && w.node.cfg.PodLabels && r.pod != nil {
 		keys := make([]string, 0, len(r.pod.Labels))
@@ -215,10 +245,22 @@ func (w *writer) labels(r *reading, number int, host string) string {
 	return b.String()
 }
 
+// firstLabels are all labels of a row of the first exporters, by their names.
+func firstLabels(r *reading, number int) string {
+	own := fmt.Sprintf("gpu=%q", strconv.Itoa(number))
+	if r.pod != nil {
+		own = fmt.Sprintf("container_name=%q,%s,pod_name=%q,pod_namespace=%q", r.pod.Container, own, r.pod.Name, r.pod.Namespace)
+	}
+	return own + fmt.Sprintf(",uuid=%q", r.board.current(r.boards))
+}
+
 // attributes writes the labels that follow, which the exporter sorts by name:
 // container, err_code, err_msg, namespace, pod, pod_uid, vgpu.
 func (w *writer) attributes(r *reading, xid bool) string {
 	var b strings.Builder
+	if w.node.exp.first {
+		return ""
+	}
 	add := func(k, v string) { fmt.Fprintf(&b, ",%s=%q", k, v) }
 	p := r.pod
 	if p == nil && w.node.exp.emptyPod && w.node.asksKubelet() {

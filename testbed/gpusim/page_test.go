@@ -53,6 +53,30 @@ func TestPageStandsStillWithinASecond(t *testing.T) {
 	}
 }
 
+// An exporter that refreshes every 30 seconds shows the page of the last refresh, whatever is
+// asked of the fleet in between.
+func TestPageStandsStillUntilTheNextRefresh(t *testing.T) {
+	cfg := Demo(DemoTimes())
+	always, _ := newFleet(t, cfg)
+	for i := range cfg.Nodes {
+		cfg.Nodes[i].Refresh = Duration(30 * time.Second)
+	}
+	fl, _ := newFleet(t, cfg)
+	for at := time.Duration(0); at <= 4*time.Minute; at += 7 * time.Second {
+		for _, node := range fl.Nodes() {
+			want, err := always.Page(node, always.Start().Add(at.Truncate(30*time.Second)))
+			require.NoError(t, err)
+			got, err := fl.Page(node, fl.Start().Add(at))
+			require.NoError(t, err)
+			assert.Equal(t, string(want), string(got), "%s at %s", node, at)
+		}
+		assert.Equal(t, always.TruthAt(always.Start().Add(at)), fl.TruthAt(fl.Start().Add(at)), "the truth does not wait")
+	}
+	cfg.Nodes[0].Refresh = Duration(time.Second / 2)
+	_, err := New(cfg, time.Now)
+	assert.ErrorContains(t, err, "nodes[0] (gpu-node-a): refresh: 500ms has to be whole seconds")
+}
+
 func TestCountersNeverFallAndEnergyIsThePowerAddedUp(t *testing.T) {
 	cfg := Demo(DemoTimes())
 	for i := range cfg.Nodes {
@@ -107,15 +131,21 @@ func TestValuesFitTogether(t *testing.T) {
 				p := page(t, fl, "n", time.Duration(sec)*time.Second)
 				util := p.One(t, "DCGM_FI_DEV_GPU_UTIL") / 100
 				low, high = min(low, util), max(high, util)
+				require.LessOrEqual(t, p.One(t, "DCGM_FI_DEV_POWER_USAGE"), m.TDPWatts)
+				require.Greater(t, p.One(t, "DCGM_FI_DEV_POWER_USAGE"), .95*m.IdleWatts)
+				require.LessOrEqual(t, p.One(t, "DCGM_FI_DEV_SM_CLOCK"), float64(m.SMClock))
+				if m.Integrated {
+					for _, field := range []string{"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_MGMT_LIMIT", "DCGM_FI_PROF_SM_ACTIVE"} {
+						require.Empty(t, p.Find(field), field)
+					}
+					continue
+				}
 				require.InDelta(t, util, p.One(t, "DCGM_FI_PROF_GR_ENGINE_ACTIVE"), 1e-9)
 				sm := p.One(t, "DCGM_FI_PROF_SM_ACTIVE")
 				require.LessOrEqual(t, sm, util)
 				for _, pipe := range []string{"TENSOR", "FP64", "FP32", "FP16"} {
 					require.LessOrEqual(t, p.One(t, "DCGM_FI_PROF_PIPE_"+pipe+"_ACTIVE"), sm)
 				}
-				require.LessOrEqual(t, p.One(t, "DCGM_FI_DEV_POWER_USAGE"), m.TDPWatts)
-				require.Greater(t, p.One(t, "DCGM_FI_DEV_POWER_USAGE"), .95*m.IdleWatts)
-				require.LessOrEqual(t, p.One(t, "DCGM_FI_DEV_SM_CLOCK"), float64(m.SMClock))
 				used, free, reserved := p.One(t, "DCGM_FI_DEV_FB_USED"), p.One(t, "DCGM_FI_DEV_FB_FREE"), p.One(t, "DCGM_FI_DEV_FB_RESERVED")
 				require.EqualValues(t, m.MemoryMiB, used+free+reserved)
 				require.Greater(t, used, .1*float64(m.MemoryMiB), "a pod holds memory even when it does nothing")
@@ -160,6 +190,9 @@ func TestEveryVersionParses(t *testing.T) {
 					Devices: []string{"0", "1:1"}, Load: Inference,
 				}},
 			})
+			if x.first { // knows no MIG
+				cfg.Nodes[0].MIG, cfg.Nodes[0].Pods[0].Devices = nil, []string{"0", "1"}
+			}
 			cfg.Faults = []Fault{{Node: "n", Kind: XID, Code: 79, Device: "0"}}
 			fl, _ := newFleet(t, cfg)
 			p := page(t, fl, "n", time.Minute)
@@ -175,7 +208,11 @@ func TestEveryVersionParses(t *testing.T) {
 				series[k] = true
 			}
 			if x.podLabels {
-				s := p.Find("DCGM_FI_DEV_FB_USED", "gpu", "0")[0]
+				used := "DCGM_FI_DEV_FB_USED"
+				if x.newest {
+					used = "DCGM_FI_DEV_FB_USED_BYTES"
+				}
+				s := p.Find(used, "gpu", "0")[0]
 				assert.Equal(t, `quote " backslash \ ü`, s.Labels[x.podPrefix+"app"])
 				assert.Equal(t, "v", s.Labels[x.podPrefix+"a_b_c_d"])
 			}
@@ -265,6 +302,32 @@ func TestVersionsDiffer(t *testing.T) {
 	assert.Contains(t, text("4.6", "H100"), `,hostname="n",`)
 	assert.Regexp(t, `POWER_USAGE\{.*\} \d+\.\d{6}\n`, text("4.6", "H100"))
 	assert.NotContains(t, text("4.5", "L4"), "NVLINK")
+	assert.Regexp(t, `(?m)^dcgm_fb_used\{gpu="0",uuid="GPU-[^"]*"\} \d+$`, text("1.7", "H100"))
+	assert.NotContains(t, text("1.7", "H100"), "DCGM_")
+	assert.Regexp(t, `(?m)^DCGM_FI_DEV_GPU_UTIL_RATIO\{.*,hostname="n",DCGM_FI_SYSTEM_DRIVER_VERSION="590.48.01"\} 0\.000000$`, text("4.9", "H100"))
+	assert.Regexp(t, `(?m)^DCGM_FI_DEV_FB_CAPACITY_BYTES\{.*\} 85520809984$`, text("4.9", "H100"))
+	assert.NotRegexp(t, `(?m)^DCGM_FI_DEV_(GPU_UTIL|FB_USED|SM_CLOCK|TOTAL_ENERGY_CONSUMPTION)\{`, text("4.9", "H100"))
+}
+
+// The demo's fleet with another exporter is the same fleet: the old nodes keep theirs.
+func TestSetExporter(t *testing.T) {
+	cfg := Demo(DemoTimes())
+	require.ErrorContains(t, cfg.SetExporter("9.9"), "use one of")
+	require.NoError(t, cfg.SetExporter("4.9"))
+	a, _ := newFleet(t, Demo(DemoTimes()))
+	b, _ := newFleet(t, cfg)
+	was, is := a.TruthAt(a.Start().Add(50*time.Second)), b.TruthAt(b.Start().Add(50*time.Second))
+	for i := range is.Nodes {
+		version := map[bool]string{true: "4.9", false: was.Nodes[i].Version}[was.Nodes[i].Version >= "4"]
+		assert.Equal(t, version, is.Nodes[i].Version)
+		is.Nodes[i].Version = was.Nodes[i].Version
+		old, err := a.Devices(was.Nodes[i].Name)
+		require.NoError(t, err)
+		devices, err := b.Devices(was.Nodes[i].Name)
+		require.NoError(t, err)
+		assert.Equal(t, old, devices, "drivers too")
+	}
+	assert.Equal(t, was, is)
 }
 
 func TestAFullPageHasSixtyFieldsADevice(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/otelcol-gpu/otelcol-gpu/testbed/gpusim/internal/random"
 )
@@ -23,6 +24,28 @@ const listEvery = 30
 
 // asksKubelet is whether the exporter knows of pods at all.
 func (n *node) asksKubelet() bool { return n.cfg.Kubernetes == nil || *n.cfg.Kubernetes }
+
+// at is a time since the start as a node knows it: not before its last change.
+func (n *node) at(t time.Duration) time.Duration {
+	return max(t, time.Duration(n.since)*time.Second)
+}
+
+// refreshed is the time at which the node's exporter read what is on its page at a time.
+func (n *node) refreshed(t time.Duration) time.Duration {
+	return n.at(t.Truncate(time.Duration(n.cfg.Refresh)))
+}
+
+// rewind lets the boards add up again from the beginning when something changed
+// at a second that they have added up already.
+func (n *node) rewind(k int64) {
+	for _, b := range n.boards {
+		for _, s := range []*boardState{&b.state, &b.refreshed} {
+			if s.step > k {
+				s.primed = false
+			}
+		}
+	}
+}
 
 // rows are the rows that the exporter makes of a device or instance: one, or
 // with virtual GPUs one for each pod that shares it.

@@ -15,6 +15,7 @@ var attacks = []attack{
 	{"an application floods standalone with series", floodStandalone},
 	{"an application takes the place of GPUs in the store", fillStore},
 	{"an application sends bodies that grow when they are unpacked", largeBodies},
+	{"a process sends standalone 2 KB that become hundreds of MB", emptyExemplars},
 	{"an application fills the agent's log", fillAgentLog},
 	{"a memory limiter that refuses silences webhooks", silenceWebhooks},
 	{"a web page sends queries and telemetry to a workstation", webPage},

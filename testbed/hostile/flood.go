@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -142,6 +143,33 @@ func largeBodies(ctx context.Context, l *lab) ([]string, error) {
 		return nil, errors.New("not one request was answered")
 	}
 	return append(c.agent.overMiB(agentMiB), c.gateway.blind(ctx)...), nil
+}
+
+// emptyExemplars sends requests, eight at once, with as many exemplars without content as fit: two
+// bytes each when they are unpacked, and a hundred in memory.
+func emptyExemplars(ctx context.Context, l *lab) ([]string, error) {
+	s, _, err := l.standalone(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	headers := map[string]string{"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}
+	answered := atomic.Int64{}
+	for _, size := range []int{2<<20 - 1<<10, 1<<20 - 1<<10} {
+		body := exemplars(size / 2)
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if _, err := post(ctx, s.ports.http, "metrics", body, headers); err == nil {
+					answered.Add(1)
+				}
+			})
+		}
+		all.Wait()
+	}
+	if answered.Load() == 0 {
+		return nil, errors.New("not one request was answered")
+	}
+	return append(s.overMiB(standaloneMiB), s.blind(ctx)...), nil
 }
 
 // fillAgentLog sends small requests while there is no way on for them.

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -129,6 +131,22 @@ func post(ctx context.Context, port int, signal string, body []byte, headers map
 	defer resp.Body.Close()
 	_, err = io.Copy(io.Discard, resp.Body)
 	return resp.StatusCode, err
+}
+
+// exemplars is a request in protobuf, packed, with a point that has n exemplars without content.
+func exemplars(n int) []byte {
+	field := func(number byte, content []byte) []byte {
+		return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(content))), content...)
+	}
+	point := bytes.Repeat([]byte{5<<3 | 2, 0}, n)
+	metric := append(field(1, []byte("a")), field(5, field(1, point))...) // a gauge
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write(field(1, field(2, field(2, metric))))
+	if err := errors.Join(err, w.Close()); err != nil {
+		panic(err) // of a buffer
+	}
+	return packed.Bytes()
 }
 
 // large is a request of about size bytes of JSON that is small once compressed.

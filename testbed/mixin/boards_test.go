@@ -104,7 +104,9 @@ func metrics(t *testing.T, expr string) (names []string) {
 		}
 		for _, matcher := range s.LabelMatchers {
 			if matcher.Name == "__name__" {
-				names = append(names, histogramSeries.ReplaceAllString(matcher.Value, ""))
+				for _, name := range strings.Split(matcher.Value, "|") {
+					names = append(names, histogramSeries.ReplaceAllString(name, ""))
+				}
 			}
 		}
 		return nil
@@ -197,6 +199,7 @@ func TestEveryPanelHasData(t *testing.T) {
 	t.Run("alerts", func(t *testing.T) { judgeStory(t, trouble, fired) })
 	t.Run("usage", func(t *testing.T) { w.usage(t, trouble.Add(-2*scrape)) })
 	t.Run("accounts", w.accounts)
+	t.Run("integrated", func(t *testing.T) { w.integrated(t, trouble.Add(-2*scrape)) })
 	for _, d := range boards(t) {
 		t.Run(d.UID, func(t *testing.T) {
 			for _, p := range d.Panels {

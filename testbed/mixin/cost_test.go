@@ -33,6 +33,7 @@ const (
 	prefill     = "inference_server_request_prefill_time_seconds"
 	decode      = "inference_server_request_decode_time_seconds"
 	hits        = `inference_server_prefix_cache_hits_total{inference_cache_tier="device",`
+	lookups     = `inference_server_prefix_cache_queries_total{inference_cache_tier="device",`
 	input       = tokens + `{inference_token_type="input",`
 	output      = tokens + `{inference_token_type="output",`
 )
@@ -112,6 +113,20 @@ func TestCostRules(t *testing.T) {
 	}
 }
 
+// An engine may count its prefix cache in blocks, as vLLM 0.8 does: they are no tokens.
+func TestCostOfInputWithBlocks(t *testing.T) {
+	blocks := priced()
+	blocks[hits+pod0+`}`], blocks[lookups+pod0+`}`] = rising(50./16), rising(200./16)
+	assert.InEpsilon(t, costs(t, priced())[perMtoken+"_input:1h held"], costs(t, blocks)[perMtoken+"_input:1h held"], 1e-9)
+}
+
+// What is found in a cache elsewhere was not computed either.
+func TestCostOfInputWithAnotherCache(t *testing.T) {
+	more := priced()
+	more[`inference_server_prefix_cache_hits_total{inference_cache_tier="external",`+pod1+`}`] = rising(60)
+	assert.InEpsilon(t, costs(t, priced())[perMtoken+"_input:1h held"]*300/240, costs(t, more)[perMtoken+"_input:1h held"], 1e-9)
+}
+
 // c_in × computed prompt tokens + c_out × generated tokens is the cost, by both bases, and
 // so is the blended cost × all tokens: whatever the engines, the prices and the load are.
 func TestCostPerTokenConservesCost(t *testing.T) {
@@ -123,6 +138,7 @@ func TestCostPerTokenConservesCost(t *testing.T) {
 			prompts, generated := 1+random.ExpFloat64()*5000, 1+random.ExpFloat64()*500
 			cached := prompts * random.Float64()
 			all[input+pod+`}`], all[output+pod+`}`], all[hits+pod+`}`] = rising(prompts), rising(generated), rising(cached)
+			all[lookups+pod+`}`] = rising(prompts)
 			all[prefill+`_sum{`+pod+`}`], all[decode+`_sum{`+pod+`}`] = rising(random.ExpFloat64()), rising(random.ExpFloat64())
 			in, computed, out = in+prompts, computed+prompts-cached, out+generated
 		}
@@ -192,6 +208,7 @@ func TestCostPerTokenIsAbsent(t *testing.T) {
 		"no utilization":         {map[string]string{usageBlind + `{` + row + `}`: rising(2)}, []string{"gpu_used_ratio:1h", perMtoken + ":1h used", perMtoken + "_input:1h used", perMtoken + "_output:1h used"}},
 		"a board without energy": {map[string]string{usageEnergy + `{gpu_energy_basis="board",` + row + `}`: "_x480", usageEnergy + `{gpu_energy_basis="share",` + row + `}`: "_x480"}, []string{"tokens_per_joule:1h"}},
 		"no prefix cache":        {everyPod(hits, "_x480"), nil},
+		"hits of unknown unit":   {everyPod(lookups, "_x480"), names("_input")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, want := costs(t, with(priced(), c.series)), costs(t, priced())

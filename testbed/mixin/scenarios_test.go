@@ -29,6 +29,7 @@ const (
 	node  = `k8s_cluster_name="c1",k8s_node_name="n1"`
 	exp   = node + `,server_address="10.0.0.1",server_port="9400"`
 	own   = `job="otelcol-gpu",instance="gateway-0:8888"`
+	spark = `k8s_cluster_name="c1",k8s_node_name="n1",hw_id="GPU-9",hw_model="NVIDIA GB10",gpu_index="9"`
 )
 
 // health are the series of a board in a state from begin on, and in another one before.
@@ -85,13 +86,15 @@ var healthy = with(health("ok", "ok"), map[string]string{
 	`gpu_link_up{gpu_link_index="0",gpu_link_kind="internal",` + dev + `}`:                                   "1x480",
 	`gpu_link_up{gpu_link_index="1",gpu_link_kind="internal",` + dev + `}`:                                   "0x480", // it never had a link
 	`gpu_link_up{gpu_link_index="22",gpu_link_kind="external",` + dev + `}`:                                  "1x240 0x239",
-	`gpu_health_status{gpu_health_state="fail",gpu_health_watch="exporter",` + dev + `}`:                     "1x480",    // of its board a reason
+	`gpu_health_status{gpu_health_state="fail",gpu_health_watch="exporter",` + dev + `}`:                     "1x480", // of its board a reason
+	`hw_status{hw_state="ok",hw_type="gpu",` + amd + `}`:                                                     "1x480",
 	`hw_temperature_celsius{hw_sensor_location="gpu",` + amd + `}`:                                           "93x480",   // too hot for others
 	`hw_gpu_memory_usage_bytes{` + gaudi + `}`:                                                               "4e10x480", // it has no health
 	`gpu_health_status{gpu_health_state="fail",gpu_health_watch="mem",` + dev + `}`:                          "0x480",
 	`gpu_allocation{` + dev + `}`:                                                                            "1x480",
 	`gpu_exporter_up{` + exp + `}`:                                                                           "1x480",
 	`gpu_exporter_frozen{` + exp + `}`:                                                                       "0x480",
+	`gpu_exporter_unrecognized{` + exp + `}`:                                                                 "0x480",
 	`gpu_exporter_up{k8s_cluster_name="c1",k8s_node_name="n2",server_address="10.0.0.2",server_port="9400"}`: "1x480",
 	`gpu_node_schedulable{` + node + `}`:                                                                     "1x480",
 	`gpu_node_mig_reconfiguring{` + node + `}`:                                                               "0x480",
@@ -105,6 +108,7 @@ var healthy = with(health("ok", "ok"), map[string]string{
 	`gpu_service_data_age_seconds{` + svc + `}`:                                                              "12x480",
 	`gpu_service_power_watts{` + svc + `}`:                                                                   "700x480",
 	`up{` + own + `}`:                                                                                        "1x480",
+	`otelcol_process_uptime{` + own + `}`:                                                                    "9000+30x480",
 	`otelcol_gpu_summary_services_tracked{` + own + `}`:                                                      "5x480",
 	`otelcol_gpu_allocation_snapshot_age{` + own + `}`:                                                       "5x480",
 	`otelcol_dcgm_receiver_scrapes{outcome="ok",` + own + `}`:                                                "0+10x480",
@@ -171,23 +175,8 @@ var scenarios = map[string]scenario{
 	"thermal throttling":   {map[string]string{`gpu_throttle_active{gpu_throttle_reason="hw_thermal",` + dev + `}`: from("0", "1")}, []string{"GPUThrottled", "GPUServiceThrottled"}},
 	"the exporter is down": {map[string]string{`gpu_exporter_up{` + exp + `}`: from("1", "0")}, []string{"GPUExporterDown"}},
 	"the exporter hangs":   {map[string]string{`gpu_exporter_frozen{` + exp + `}`: from("0", "1")}, []string{"GPUExporterFrozen"}},
-	"its fields are new":   {map[string]string{`gpu_exporter_unrecognized{` + exp + `}`: from("0", "1"), `hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360"}, []string{"GPUExporterUnrecognized"}},
-	"a node is gone": {
-		map[string]string{`gpu_exporter_up{` + exp + `}`: "1x360", `gpu_node_schedulable{` + node + `}`: "1x360", `hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360"},
-		[]string{"GPUNodeLost"},
-	},
-	"a cordoned node is gone": {
-		map[string]string{
-			`gpu_exporter_up{` + exp + `}`: "1x360", `hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360",
-			`gpu_node_schedulable{` + node + `}`: "1x340 0x19",
-		}, nil,
-	},
-	"a device is gone": {map[string]string{`hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360"}, []string{"GPUDeviceLost"}},
-	"a device is gone while the MIG layout changes": {
-		map[string]string{`hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360", `gpu_node_mig_reconfiguring{` + node + `}`: from("0", "1")}, nil,
-	},
-	"a device is gone with its exporter": {
-		map[string]string{`hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360", `gpu_exporter_up{` + exp + `}`: from("1", "0")}, []string{"GPUExporterDown"},
+	"the exporter renames its fields": { // then no device of it is lost
+		with(unread(), map[string]string{`gpu_exporter_unrecognized{` + exp + `}`: from("0", "1")}), []string{"GPUExporterUnrecognized"},
 	},
 	"the kubelet is silent": {map[string]string{`otelcol_gpu_allocation_snapshot_age{` + own + `}`: from("5", "400")}, []string{"GPUAllocationStale"}},
 	"an XID that was there before rises": {
@@ -198,15 +187,6 @@ var scenarios = map[string]scenario{
 	},
 	"a first XID that is a warning": {
 		map[string]string{`gpu_xid_errors_total{gpu_xid_code="9999",` + dev + `}`: "_x360 1x119"}, []string{"GPUXIDWarning"},
-	},
-	"an XID comes with another holder": {
-		map[string]string{
-			`gpu_xid_errors_total{gpu_xid_code="13",` + dev + `}`:                                         "3x360 stale",
-			`gpu_xid_errors_total{gpu_xid_code="13",` + strings.Replace(dev, "chat-0", "chat-1", 1) + `}`: "_x360 3x119",
-		}, nil,
-	},
-	"everything is new": {
-		map[string]string{`hw_gpu_memory_usage_bytes{` + dev + `}`: "_x360 4e10x119", `gpu_xid_errors_total{gpu_xid_code="13",` + dev + `}`: "_x360 3x119"}, nil,
 	},
 	"an uncorrected error":          {map[string]string{`hw_errors_total{error_type="uncorrected",` + dev + `}`: from("1", "2")}, []string{"GPUECCUncorrected"}},
 	"many corrected errors":         {map[string]string{`hw_errors_total{error_type="corrected",` + dev + `}`: "0x360 0+1x119"}, []string{"GPUECCCorrected"}},
@@ -221,8 +201,9 @@ var scenarios = map[string]scenario{
 	"a device is reset":             {map[string]string{`gpu_device_resets_total{` + dev + `}`: from("2", "3")}, []string{"GPUDeviceReset"}},
 	"a port loses its link":         {map[string]string{`gpu_link_up{gpu_link_index="0",gpu_link_kind="internal",` + dev + `}`: from("1", "0")}, []string{"GPULinkDown"}},
 	"a partition of an AMD board is missing": {map[string]string{
-		`hw_gpu_memory_usage_bytes{` + amd + `}`:             "4e10x360 stale",
-		`hw_status{hw_state="ok",hw_type="gpu",` + amd + `}`: "1x480",
+		`hw_gpu_memory_usage_bytes{` + amd + `}`:                       "4e10x360 stale",
+		`hw_temperature_celsius{hw_sensor_location="gpu",` + amd + `}`: "93x360 stale",
+		`hw_status{hw_state="ok",hw_type="gpu",` + amd + `}`:           "1x480",
 		`hw_gpu_memory_usage_bytes{k8s_cluster_name="c1",k8s_node_name="n1",hw_id="GPU-c3ff88426fc31c9e/1",hw_parent="GPU-c3ff88426fc31c9e",gpu_index="9"}`: "5e9x480",
 	}, nil},
 	"an AMD board is hot":           {map[string]string{`hw_temperature_celsius{hw_sensor_location="gpu",` + amd + `}`: from("93", "97")}, []string{"GPUTemperatureHigh"}},
@@ -239,7 +220,7 @@ var scenarios = map[string]scenario{
 		[]string{"GPUHealthFailed", "GPUXIDFatal"},
 	},
 	"a node is gone with all that is known of its boards": {
-		with(silent(), map[string]string{`gpu_exporter_up{` + exp + `}`: "1x360", `gpu_node_schedulable{` + node + `}`: "1x360", `hw_gpu_memory_usage_bytes{` + dev + `}`: "4e10x360"}),
+		with(with(unread(), silent()), map[string]string{`gpu_exporter_up{` + exp + `}`: "1x360", `gpu_node_schedulable{` + node + `}`: "1x360"}),
 		[]string{"GPUNodeLost"},
 	},
 	"a health watch fails": {
@@ -270,8 +251,14 @@ var scenarios = map[string]scenario{
 			`gpu_service_pods{gpu_pod_state="reporting",k8s_cluster_name="c2",k8s_namespace_name="ml",service_name="chat"}`: "3x360",
 		}, []string{"GPUGatewayGone"},
 	},
-	"a collector is down":                           {map[string]string{`up{` + own + `}`: from("1", "0")}, []string{"GPUCollectorDown"}},
-	"scrapes time out":                              {map[string]string{`otelcol_dcgm_receiver_scrapes{outcome="timeout",` + own + `}`: "0x360 0+5x119"}, []string{"GPUScrapesFailing"}},
+	"a collector is down": {map[string]string{`up{` + own + `}`: from("1", "0")}, []string{"GPUCollectorDown"}},
+	"scrapes time out":    {map[string]string{`otelcol_dcgm_receiver_scrapes{outcome="timeout",` + own + `}`: "0x360 0+5x119"}, []string{"GPUScrapesFailing"}},
+	"scrapes of one of two receivers time out": {
+		map[string]string{
+			`otelcol_amd_gpu_receiver_scrapes{outcome="timeout",` + own + `}`: "0x360 0+1x119",
+			`otelcol_amd_gpu_receiver_scrapes{outcome="ok",` + own + `}`:      "0+1x480",
+		}, []string{"GPUScrapesFailing"},
+	},
 	"the memory limiter refuses":                    {map[string]string{`otelcol_processor_memory_limiter_refused_metric_points{processor="memory_limiter",` + own + `}`: "0x360 0+5x119"}, []string{"GPUCollectorRefusing"}},
 	"the memory limiter refuses applications first": {map[string]string{`otelcol_processor_memory_limiter_refused_metric_points{processor="memory_limiter/apps",` + own + `}`: "0x360 0+5x119"}, nil},
 	"telemetry is refused":                          {map[string]string{`otelcol_receiver_refused_metric_points{receiver="otlp",` + own + `}`: "0x360 0+5x119"}, []string{"GPUTelemetryRefused"}},
@@ -346,7 +333,7 @@ func TestScenarios(t *testing.T) {
 		about     about
 		firing    map[string]bool
 	}{
-		{scenarios, healthy, devices, watchdog}, {costScenarios, healthy, devices, watchdog}, {schedulingScenarios, capacity, ofScheduling, nil},
+		{scenarios, healthy, devices, watchdog}, {presenceScenarios, healthy, devices, watchdog}, {costScenarios, healthy, devices, watchdog}, {schedulingScenarios, capacity, ofScheduling, nil},
 		{trainingScenarios, trains, ofTraining, nil}, {collectiveScenarios, together, ofCollectives, nil},
 		{inferenceScenarios, healthyInference, inference, nil}, {previousScenarios, healthy, inference, nil},
 	} {

@@ -138,6 +138,7 @@ func (w *world) story(t *testing.T) (trouble time.Time, fired []firing) {
 		gpusim.Fault{Node: "node-a", Kind: gpusim.ThermalThrottle, Device: "0"},
 		gpusim.Fault{Node: "node-a", Kind: gpusim.GPULost, Device: "3"},
 		gpusim.Fault{Node: "node-a", Kind: gpusim.Sentinel, Device: "1", Fields: []string{"DCGM_FI_DEV_PCIE_REPLAY_COUNTER"}}, // rows that become no data
+		gpusim.Fault{Node: "desk", Kind: gpusim.XID, Device: "0", Code: 79},
 	)
 	w.run(6 * time.Minute)
 	w.breaks(t, gpusim.Fault{Node: "node-b", Kind: gpusim.ExporterDown})
@@ -191,12 +192,28 @@ func keys(m map[string]bool) (list []string) {
 	return list
 }
 
+// integrated: a GPU that has the memory of its machine is counted, and its first XID fires.
+func (w *world) integrated(t *testing.T, healthy time.Time) {
+	count := w.ask(t, "cluster:gpu_devices:count", healthy)
+	require.Len(t, count, 1)
+	assert.Equal(t, 10., count[0].F, "nine boards, and that of the application chat")
+	const gb10 = `{hw_model="NVIDIA GB10"`
+	assert.Empty(t, w.ask(t, `last_over_time(hw_gpu_memory_usage_bytes`+gb10+`}[1h])`, w.now()))
+	for _, g := range newJudge(t, w.db, w.engine, devices).Groups {
+		for _, r := range g.AlertingRules() {
+			if r.Name() == "GPUXIDFatal" {
+				assert.NotEmpty(t, w.ask(t, "max_over_time(("+r.Query().String()+")[15m:30s]) and on (hw_id) gpu_xid_errors_total"+gb10+"}", w.now()))
+			}
+		}
+	}
+}
+
 // usage: what is held is what the fleet's pods hold, whether a kubelet reported it
 // (node-a) or not; what is used is that times the utilization.
 func (w *world) usage(t *testing.T, at time.Time) {
 	t.Helper()
 	at = at.Truncate(time.Minute)
-	held := map[string]float64{"llama": 3, "trainer": 1, "jupyter": 2, "chat": 1}
+	held := map[string]float64{"llama": 3, "trainer": 1, "jupyter": 2, "lab": 1, "chat": 1}
 	want := map[string]float64{}
 	for _, n := range w.fleet.TruthAt(at).Nodes {
 		for _, d := range n.Devices {

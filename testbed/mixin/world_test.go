@@ -66,7 +66,8 @@ type world struct {
 func (w *world) now() time.Time { return w.began.Add(time.Since(w.real) * fast) }
 
 // healthyFleet is two nodes: a service over both, a training job, notebooks on
-// MIG instances of which one is idle, and free devices.
+// MIG instances of which one is idle, and free devices; and a desk with a GPU that has the
+// memory of its machine.
 func healthyFleet() gpusim.Config {
 	labels := func(name string) map[string]string { return map[string]string{"app.kubernetes.io/name": name} }
 	pod := func(namespace, service, suffix string, load gpusim.Load, devices ...string) gpusim.Pod {
@@ -84,6 +85,10 @@ func healthyFleet() gpusim.Config {
 				pod("inference", "llama", "1", gpusim.Inference, "0"),
 				pod("notebooks", "jupyter", "0", gpusim.Inference, "3:0"), pod("notebooks", "jupyter", "1", gpusim.Idle, "3:1"),
 			},
+		},
+		{
+			Name: "desk", Version: "4.5", Model: "GB10", Devices: 1, PodLabels: true,
+			Pods: []gpusim.Pod{pod("notebooks", "lab", "0", gpusim.Inference, "0")},
 		},
 	}}
 }

@@ -27,14 +27,17 @@ func want(b *gpusim.DriverBoard, driver int) map[string]float64 {
 	m, mig := &b.Model, len(b.Instances) > 0
 	flag := map[bool]float64{true: 1}
 	out := map[string]float64{
-		"power.usage": float64(b.PowerMilliwatts), "power.limit.management": m.TDPWatts * 1e3, "power.limit.enforced": m.TDPWatts * 1e3,
-		"energy": float64(b.EnergyMillijoules), "temperature.gpu": float64(b.TemperatureC),
-		"clock.sm": float64(b.SMClockMHz), "clock.memory": float64(b.MemoryClockMHz), "clock.video": float64(m.VideoClock),
+		"power.usage": float64(b.PowerMilliwatts),
+		"energy":      float64(b.EnergyMillijoules), "temperature.gpu": float64(b.TemperatureC),
+		"clock.sm": float64(b.SMClockMHz), "clock.video": float64(m.VideoClock),
 		"clock.reasons": float64(b.ClockEvents), "pcie.replays": float64(b.PCIeReplays), "recovery.action": float64(b.RecoveryAction),
 		"violation.power": float64(b.PowerNS), "violation.thermal": float64(b.ThermalNS), "violation.sync_boost": 0,
 		"violation.board_limit": 0, "violation.low_util": 0, "violation.reliability": 0,
 	}
-	memory(out, &b.Row, driver)
+	if !m.Integrated {
+		memory(out, &b.Row, driver)
+		out["power.limit.management"], out["power.limit.enforced"], out["clock.memory"] = m.TDPWatts*1e3, m.TDPWatts*1e3, float64(b.MemoryClockMHz)
+	}
 	if !mig {
 		out["utilization.gpu"] = math.Round(100 * b.Row.Utilization)
 		out["utilization.memory"] = math.Round(100 * b.Row.Copy)
@@ -43,7 +46,7 @@ func want(b *gpusim.DriverBoard, driver int) map[string]float64 {
 	if m.HBM {
 		out["temperature.memory"] = float64(b.MemoryTemperatureC)
 	}
-	newer := slices.Contains([]string{"L4", "L40S", "RTX4090", "H100", "H200", "B200"}, m.Key)
+	newer := slices.Contains([]string{"L4", "L40S", "RTX4090", "H100", "H200", "B200", "GB10"}, m.Key)
 	switch {
 	case !newer:
 		out["temperature.limit.shutdown"], out["temperature.limit.slowdown"], out["temperature.limit.gpu_max"] = 94, 89, 85
@@ -117,7 +120,7 @@ func got(values []nvmlproto.Value) (map[string]float64, map[string]float64) {
 func TestReadings(t *testing.T) {
 	t.Parallel()
 	type row struct{ driver, model string }
-	rows := []row{{"550", "H100"}, {"550", "T4"}, {"450", "A100-SXM4-80GB"}, {"535.98", "L4"}}
+	rows := []row{{"550", "H100"}, {"550", "T4"}, {"450", "A100-SXM4-80GB"}, {"535.98", "L4"}, {"575", "GB10"}}
 	if all() {
 		for _, d := range Drivers {
 			rows = append(rows, row{d.Name, "H100"})

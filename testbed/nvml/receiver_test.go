@@ -354,4 +354,23 @@ func TestReceiverOfAHostThatChanges(t *testing.T) {
 			}
 		}
 	})
+	// A server's GPU that the kernel may suspend and never does: it is read while a model is loaded,
+	// also without a request, and left alone only when nothing uses it.
+	scenario(t, "idle with a model loaded", true, nvmllab.Options{}, func(p *place) {
+		pci := strings.ToLower(p.Truth()[0].PCIBusID[4:])
+		require.NoError(p.T, os.WriteFile(filepath.Join(p.Root, "sys/devices/pci0000:00", pci, "power/control"), []byte("auto\n"), 0o644))
+		p.Fault("0", "utilization.gpu", "value", 0)
+		p.Fault("0", "memory.used", "value", 70<<30)
+		p.healthy()
+		for range 8 {
+			p.run.Await("a scrape of both", both(up, p.whole(0), p.whole(1)))
+		}
+		p.Clear()
+		p.Fault("0", "utilization.gpu", "value", 0)
+		p.Fault("0", "memory.used", "value", 0)
+		uuid := p.Truth()[0].UUID
+		v := p.run.Await("a board at rest", both(up, not(p.has(0, "hw.power")), p.whole(1)))
+		assert.InDelta(p.T, 0, v[uuid+" gpu.device.suspended"], 0)
+		assert.Positive(p.T, v[uuid+" hw.gpu.memory.limit"], "it is not lost")
+	})
 }

@@ -118,7 +118,7 @@ var (
 		"A100-SXM4-40GB": {{"3g.20gb", "2g.10gb", "1g.5gb", "1g.5gb"}, {"7g.40gb"}},
 		"H100":           {{"3g.40gb", "3g.40gb"}, {"3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb"}},
 	}
-	models = []string{"T4", "L40S", "A100-SXM4-40GB", "A100-SXM4-80GB", "H100", "H100", "B200"}
+	models = []string{"T4", "L40S", "A100-SXM4-40GB", "A100-SXM4-80GB", "H100", "H100", "B200", "GB10"}
 )
 
 // randomNode is a node of any version and board, with pods and faults.
@@ -215,7 +215,17 @@ func spoil(rng *rand.Rand, page []byte) []byte {
 
 // receive scrapes the pages with a receiver under a fake clock and returns what
 // it emitted: a hash for each scrape and a line for each of its own metrics, sorted.
-func receive(t *testing.T, nodes [][][]byte, config map[string]any) (lines []string) {
+func receive(t *testing.T, nodes [][][]byte, config map[string]any) []string {
+	sink := &sink{}
+	lines := scrape(t, nodes, config, sink)
+	require.Len(t, sink.lines, len(nodes)*scrapes)
+	lines = append(lines, sink.lines...)
+	slices.Sort(lines)
+	return lines
+}
+
+// scrape has a receiver scrape the pages under a fake clock, and returns its own metrics.
+func scrape(t *testing.T, nodes [][][]byte, config map[string]any, next consumer.Metrics) (lines []string) {
 	var mu sync.Mutex // over served
 	served := make([]int, len(nodes))
 	mux := http.NewServeMux()
@@ -249,17 +259,14 @@ func receive(t *testing.T, nodes [][][]byte, config map[string]any) (lines []str
 		set := receivertest.NewNopSettings(component.MustNewType("dcgm"))
 		set.ID = component.MustNewID("dcgm")
 		set.TelemetrySettings = telemetry.NewTelemetrySettings()
-		sink := &sink{}
-		r, err := dcgmreceiver.NewFactory().CreateMetrics(t.Context(), set, cfg, sink)
+		r, err := dcgmreceiver.NewFactory().CreateMetrics(t.Context(), set, cfg, next)
 		require.NoError(t, err)
 		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 		time.Sleep(scrapes*interval - 1) // each node's tenth scrape has ended, and no eleventh has begun
 		require.NoError(t, r.Shutdown(t.Context()))
-		lines = append(sink.lines, own(t, telemetry)...)
-		require.Len(t, sink.lines, len(nodes)*scrapes)
+		lines = own(t, telemetry)
 		require.NoError(t, telemetry.Shutdown(context.WithoutCancel(t.Context())))
 	})
-	slices.Sort(lines)
 	return lines
 }
 

@@ -7,7 +7,8 @@ the labels of nodes, namespaces and pods that it needs.
 */}}
 
 {{- define "otelcol-gpu.cost" -}}
-{{- with .Values.cost -}}
+staleness: {{ include "otelcol-gpu.atLeast" (dict "root" . "value" "" "times" 3 "least" 45) }}
+{{- with .Values.cost }}
 currency: {{ .currency }}
 {{- if .prices }}
 prices: {{ toJson .prices | replace "$" "$$" }}

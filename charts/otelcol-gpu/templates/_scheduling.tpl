@@ -47,7 +47,7 @@ gpu_scheduling:
   verbs: [list, watch]
 {{- if .Values.dra.enabled }}
 - apiGroups: [resource.k8s.io]
-  resources: [resourceslices]
+  resources: [resourceslices, deviceclasses]
   verbs: [list, watch]
 {{- end }}
 {{- if eq (include "otelcol-gpu.scheduling.token" .) "true" }}

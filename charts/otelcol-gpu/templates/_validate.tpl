@@ -116,6 +116,9 @@ gateway.store.url: it is set, and the engine is {{ .engine }}. Set gateway.store
 {{- if and $v.cost.prices $v.cost.pricesSecret }}
 cost.pricesSecret: cost.prices is set too, and prices come from one of them. Leave one empty
 {{- end }}
+{{- if and $summary (or $v.cost.pricesSecret $v.cost.budgets) (not (and $v.networkPolicy.enabled $v.networkPolicy.metricsFrom)) }}
+networkPolicy.metricsFrom: {{ ternary "cost.pricesSecret" "cost.budgets" (not (empty $v.cost.pricesSecret)) }} is set, and prices and the costs of tenants are on port 9464, which every pod may read. Name who may scrape it: networkPolicy.metricsFrom, with networkPolicy.enabled
+{{- end }}
 {{- include "otelcol-gpu.contradictions.vendors" . }}
 {{- include "otelcol-gpu.contradictions.applications" . }}
 {{- include "otelcol-gpu.contradictions.scheduling" . }}
@@ -126,6 +129,9 @@ cost.pricesSecret: cost.prices is set too, and prices come from one of them. Lea
 {{- include "otelcol-gpu.contradictions.secrets" . }}
 {{- if and (index $v "dcgm-exporter" "enabled") $v.dcgmExporter.url }}
 dcgmExporter.url: dcgm-exporter.enabled installs an exporter that is found by its labels. Leave the url empty, or set dcgm-exporter.enabled to false
+{{- end }}
+{{- if regexMatch "^/var/lib/(cni|containerd|containers|crio|docker|etcd|kubelet|rancher)(/|$)" (default "" $v.agent.stateHostPath) }}
+agent.stateHostPath: {{ $v.agent.stateHostPath }} belongs to the node, and agents would write into it. Name a folder of their own, as /var/lib/otelcol-gpu
 {{- end }}
 {{- if and $v.agent.stateHostPath (not (has (toString (dig "rollingUpdate" "maxSurge" 0 $v.agent.updateStrategy)) (list "0" "0%"))) }}
 agent.updateStrategy.rollingUpdate.maxSurge: two agents of a node cannot share agent.stateHostPath. Leave it out and use maxUnavailable, or set agent.stateHostPath to empty

@@ -36,6 +36,7 @@ var kinds = map[string]schema.GroupVersionKind{
 	"nodes":          corev1.SchemeGroupVersion.WithKind("Node"),
 	"pods":           corev1.SchemeGroupVersion.WithKind("Pod"),
 	"resourceslices": resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"),
+	"deviceclasses":  resourcev1.SchemeGroupVersion.WithKind("DeviceClass"),
 	"resourceclaims": resourcev1.SchemeGroupVersion.WithKind("ResourceClaim"),
 	// Koordinator's, of a custom resource: objects are unstructured.
 	"devices": {Group: "scheduling.koordinator.sh", Version: "v1alpha1", Kind: "Device"},

@@ -29,6 +29,8 @@ type Exporter struct {
 	// Remedies for a page with devices: rows of known fields name none; the exporter counts
 	// more devices than it has rows of. Empty: nothing is logged.
 	NoIdentity, Missing string
+	// Doubt is the remedy for a page that contradicts itself about the unit of a family.
+	Doubt string
 	// Remedies for a page over a limit of a target; Over is for those that are not in
 	// OverLimits.
 	OverLimits map[devicemap.Over]string

@@ -4,6 +4,7 @@
 package exporterpage
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,7 +77,7 @@ var listed = []need{
 	one("event gpu.throttle", nvidia.ThrottleReasons, nvidia.ClockEventsCount, nvidia.ClockEventsTotal),
 	one("event gpu.temperature", nvidia.GPUTemp),
 	{"event gpu.memory.pressure", [][]devicetable.ID{{nvidia.FBUsed}, {nvidia.FBTotal, nvidia.FBFree}}},
-	one("event gpu.exporter.down (frozen)", nvidia.Energy, nvidia.EnergyJoules),
+	one("event gpu.exporter.down (frozen)", nvidia.Energy),
 }
 
 // lines are the rest of a field's line in a counters file: type and help.
@@ -173,21 +174,45 @@ func (p *Page) lacking(lacks []Lack, what string, id devicetable.ID, blank bool,
 	l := Lack{For: []string{what}, Field: name, Blank: blank}
 	switch {
 	case blank:
-	case id == nvidia.ThrottleReasons && p.major(tag) == 0:
+	case id == nvidia.ThrottleReasons && p.major(tag) == 0 && !p.base(tag):
 		rest := ", " + lines[id]
 		l.Line = "# dcgm-exporter 4.x: " + clocksEventReasons + rest + "\n# dcgm-exporter 3.x and older: " + dcgm.Table.Fields[id].Name + rest
 	default:
-		l.Line = name + ", " + lineOf(id)
+		l.Line = name + ", " + p.inUnit(id, lineOf(id), tag)
 	}
 	return append(lacks, l)
 }
+
+// inUnit is a line with the unit of the names in base units, where these are the page's.
+func (p *Page) inUnit(id devicetable.ID, line, tag string) string {
+	variants := dcgm.Table.Fields[id].Variants
+	if !p.base(tag) || len(variants) == 0 {
+		return line
+	}
+	return units.ReplaceAllString(line, unitTexts[variants[0].Unit])
+}
+
+var (
+	units     = regexp.MustCompile(` \(in [^)]*\)`)
+	unitTexts = map[string]string{"1": " (0 to 1)", "By": " (in bytes)", "J": " (in J)", "Hz": " (in Hz)", "s": " (in s)", "By/s": " (in bytes per second)"}
+)
 
 // clocksEventReasons is the name of nvidia.ThrottleReasons since DCGM 4.0. Of
 // those before it is not known, and of some since then the old one is not.
 const clocksEventReasons = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"
 
+// base reports whether the exporter has the fields in base units, which are DCGM 4.7's: by
+// its page, or by the tag of its image, which begins with the version of DCGM.
+func (p *Page) base(tag string) bool {
+	major, rest, _ := strings.Cut(strings.TrimPrefix(tag, "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	m, err := strconv.Atoi(major)
+	n, _ := strconv.Atoi(minor)
+	return p.newest || err == nil && (m > 4 || m == 4 && n >= 7)
+}
+
 // spelling is the field's name as the page's exporter knows it: DCGM 4.6 has
-// names of its own.
+// names of its own, and 4.7 further ones in base units.
 func (p *Page) spelling(id devicetable.ID, tag string) string {
 	f := &dcgm.Table.Fields[id]
 	if id == nvidia.ThrottleReasons {
@@ -196,7 +221,10 @@ func (p *Page) spelling(id devicetable.ID, tag string) string {
 		}
 		return f.Name
 	}
-	if p.newName && len(f.Aliases) > 0 && strings.HasPrefix(f.Aliases[0], "DCGM_") {
+	if p.base(tag) && len(f.Variants) > 0 {
+		return f.Variants[0].Name
+	}
+	if (p.newName || p.base(tag)) && len(f.Aliases) > 0 && strings.HasPrefix(f.Aliases[0], "DCGM_") {
 		return f.Aliases[0]
 	}
 	return f.Name

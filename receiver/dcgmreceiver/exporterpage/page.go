@@ -53,6 +53,7 @@ type Page struct {
 
 	seen    map[devicetable.ID]bool // true: with a value on some row
 	newName bool                    // the names of DCGM 4.6
+	newest  bool                    // fields that only DCGM 4.7 has, and dcgm-exporter since 4.9
 	oldName bool                    // the names of DCGM 1.x
 	newHost bool                    // the label hostname in lower case, since 4.6
 	pci     bool                    // PCI addresses, which exporters since 3.3 print
@@ -100,10 +101,10 @@ func Read(text []byte, o pagetext.Options) (*Page, error) {
 
 // readLabels notes what the labels of a row are about, and returns its GPU.
 func (p *Page) readLabels(s *devicemap.Series, drivers, models map[string]bool) (device string) {
-	held, dcgm := false, strings.HasPrefix(s.Name(), "DCGM_") || strings.HasPrefix(s.Name(), "dcgm_")
+	held := false
 	for name, value := range s.Labels() {
 		switch kind := exporterlabels.Classify(name); {
-		case kind == exporterlabels.UUID && dcgm:
+		case kind == exporterlabels.UUID && s.Ours():
 			device = value
 		case name == "hostname":
 			p.newHost = true
@@ -111,7 +112,7 @@ func (p *Page) readLabels(s *devicemap.Series, drivers, models map[string]bool) 
 			p.pci = true
 		case kind == exporterlabels.Model:
 			note(models, value, maxNames)
-		case name == "DCGM_FI_DRIVER_VERSION":
+		case dcgm.Vendor.Facts[name] == devicemap.Driver && kind == exporterlabels.Field:
 			note(drivers, value, maxNames)
 		case kind == exporterlabels.Pod, kind == exporterlabels.HPCJob:
 			p.AsksKubelet = p.AsksKubelet || kind == exporterlabels.Pod
@@ -132,12 +133,13 @@ func (p *Page) readValue(s *devicemap.Series, v float64) string {
 		return ""
 	}
 	p.Known++
-	family, f := s.Name(), &dcgm.Table.Fields[id]
+	family, f := s.Name(), s.Printed()
+	p.newest = p.newest || f.Number > dcgm.Last46
 	p.oldName = p.oldName || strings.HasPrefix(family, "dcgm_")
 	switch {
 	case family == clocksEventReasons:
 		p.clocks = true
-	case family != f.Name && strings.HasPrefix(family, "DCGM_"):
+	case family != dcgm.Table.Fields[id].Name && strings.HasPrefix(family, "DCGM_"):
 		p.newName = true
 	}
 	value := !math.IsNaN(v) && !math.IsInf(v, 0) && !dcgm.Vendor.Absent(f, v)
@@ -155,6 +157,8 @@ func (p *Page) Version() string {
 	switch {
 	case p.oldName:
 		return "1.x"
+	case p.newest:
+		return "4.9 or newer, with DCGM 4.7"
 	case p.newHost || p.newName:
 		return "4.6 or newer"
 	case p.clocks:

@@ -49,6 +49,10 @@ func text(rows map[string]string) []byte {
 }
 
 func TestLacks(t *testing.T) {
+	newest := []string{
+		"DCGM_FI_DEV_GPU_UTIL_RATIO: card utilization", "DCGM_FI_DEV_FB_CAPACITY_BYTES: card memory total, event gpu.memory.pressure",
+		"DCGM_FI_PROF_SM_UTIL_RATIO: card SM", "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL: event gpu.exporter.down (frozen)",
+	}
 	tests := []struct {
 		name   string
 		change func(map[string]string)
@@ -83,6 +87,29 @@ func TestLacks(t *testing.T) {
 			rows["DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"] = "0.1"
 			rows["DCGM_FI_PROF_DRAM_UTIL_RATIO"] = "0.1"
 		}, []string{"DCGM_FI_PROF_SM_UTIL_RATIO: card SM"}, ""},
+		{"a field of DCGM 4.7", func(rows map[string]string) {
+			delete(rows, "DCGM_FI_DEV_FB_TOTAL")
+			delete(rows, "DCGM_FI_DEV_GPU_UTIL")
+			delete(rows, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION")
+			delete(rows, "DCGM_FI_PROF_SM_ACTIVE")
+			rows["DCGM_FI_DEV_MEMORY_UTIL_RATIO"] = "0.500000"
+		}, newest, ""},
+		{"an image with DCGM 4.7", func(rows map[string]string) {
+			delete(rows, "DCGM_FI_DEV_FB_TOTAL")
+			delete(rows, "DCGM_FI_DEV_GPU_UTIL")
+			delete(rows, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION")
+			delete(rows, "DCGM_FI_PROF_SM_ACTIVE")
+		}, newest, "4.7.0-4.9.0-distroless"},
+		{"all is there, in base units", func(rows map[string]string) {
+			for old, name := range map[string]string{"DCGM_FI_DEV_FB_TOTAL": "DCGM_FI_DEV_FB_CAPACITY_BYTES", "DCGM_FI_DEV_FB_USED": "DCGM_FI_DEV_FB_USED_BYTES"} {
+				delete(rows, old)
+				rows[name] = "1048576"
+			}
+			delete(rows, "DCGM_FI_DEV_GPU_UTIL")
+			rows["DCGM_FI_DEV_GPU_UTIL_RATIO"] = "0.500000"
+			delete(rows, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION")
+			rows["DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL"] = "7"
+		}, nil, ""},
 		// An exporter ends over a name that it does not know: of 4.x the new one,
 		// before it the old one.
 		{"throttle, version unknown", noThrottle, []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS: event gpu.throttle"}, ""},
@@ -117,6 +144,7 @@ func TestLacks(t *testing.T) {
 						assert.Equal(t, strings.HasPrefix(tt.name, "throttle, ") && !strings.Contains(tt.name, ".x"), strings.HasPrefix(line, "#"), "a comment harms no version")
 					}
 					assert.Contains(t, l.Line, l.Field+", ")
+					assert.Equal(t, strings.HasSuffix(l.Field, "_BYTES"), strings.Contains(l.Line, "(in bytes)"), l.Line)
 				}
 				got = append(got, fmt.Sprintf("%s: %s", name, strings.Join(l.For, ", ")))
 			}
@@ -145,6 +173,8 @@ func TestWhatAPageContains(t *testing.T) {
 		row("DCGM_FI_PROF_SM_UTIL_RATIO", "1", ""):                                      "4.6 or newer",
 		row("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "0", `,pci_bus_id="00000000:53:00.0"`):  "4.0 to 4.5",
 		row("dcgm_gpu_utilization", "1", ""):                                            "1.x",
+		row("DCGM_FI_DEV_GPU_UTIL_RATIO", "1", ""):                                      "4.6 or newer",
+		row("DCGM_FI_DEV_FB_USED_BYTES", "1", ""):                                       "4.9 or newer, with DCGM 4.7",
 	} {
 		page, err := Read([]byte(rows), pagetext.Options{})
 		require.NoError(t, err)
@@ -158,6 +188,10 @@ func TestWhatAPageContains(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, old.QuietXID())
 	assert.Contains(t, fmt.Sprint(old.Lacks("")), "XID")
+
+	labelled, err := Read([]byte(strings.ReplaceAll(row("DCGM_FI_DEV_GPU_UTIL", "1", ""), "DCGM_FI_DRIVER", "DCGM_FI_SYSTEM_DRIVER")), pagetext.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"580.1"}, labelled.Drivers)
 
 	raw, err := os.ReadFile("../testdata/pages/shared-4.6.prom")
 	require.NoError(t, err)

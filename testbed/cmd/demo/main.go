@@ -43,6 +43,7 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) error {
 	fs.SetOutput(errOut)
 	fs.StringVar(&d.exporter, "exporter", "", "`URL` of a real dcgm-exporter's metrics, in place of the simulated fleet")
 	fs.StringVar(&d.vendor, "vendor", "", "`vendor` of the simulated boards in place of NVIDIA: amd, gaudi or intel")
+	fs.StringVar(&d.version, "dcgm-version", "", "`version` of the simulated dcgm-exporters that are of 4.x: 4.5, 4.6 or 4.9; empty: as the fleet has them")
 	fs.StringVar(&d.root, "root", defaultRoot(), "`folder` with bin/ and config/")
 	fs.BoolVar(&d.moved, "free-ports", false, "use free ports in place of the usual ones")
 	fs.DurationVar(&d.times.NewPod, "new-pod-at", d.times.NewPod, "when a new pod starts")
@@ -57,6 +58,9 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) error {
 	}
 	if d.exporter != "" && d.vendor != "" {
 		return errors.New("--exporter and --vendor exclude each other")
+	}
+	if d.version != "" && (d.exporter != "" || d.vendor != "") {
+		return errors.New("--dcgm-version is of the simulated NVIDIA fleet: leave --exporter and --vendor out")
 	}
 	if d.moved {
 		if err := d.moveAway(); err != nil {
@@ -81,6 +85,7 @@ type demo struct {
 	root     string
 	exporter string // "": simulated
 	vendor   string // of the simulated fleet; "": NVIDIA
+	version  string // of its exporters; "": those of the demo's fleet
 	out      io.Writer
 	times    gpusim.Times
 	ports    collector.Ports

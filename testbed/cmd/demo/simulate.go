@@ -5,6 +5,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -66,6 +67,11 @@ func (d *demo) checkPorts() error {
 // simulate serves the fleet of gpusim's demo, its control port and its sink.
 func (d *demo) simulate() (stop func(), err error) {
 	cfg := gpusim.Demo(d.times)
+	if d.version != "" {
+		if err := cfg.SetExporter(d.version); err != nil {
+			return nil, fmt.Errorf("--dcgm-version: %w", err)
+		}
+	}
 	cfg.SetPorts(d.sim.engines)
 	fleet, err := gpusim.New(cfg, time.Now)
 	if err != nil {

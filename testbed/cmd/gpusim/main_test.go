@@ -64,6 +64,19 @@ func fetch(t *testing.T, url string) string {
 
 var anyURL = regexp.MustCompile(`http://[0-9.:]+(/metrics)?`)
 
+func TestRunWithNewExporters(t *testing.T) {
+	out := started(t, 1, "run", "--dcgm-version", "4.9", "--base-port", "0", "--sink", "", "--control", "")
+	urls := anyURL.FindAllString(out[0], -1)
+	require.Len(t, urls, 4)
+	for i, u := range urls {
+		name := map[bool]string{true: "DCGM_FI_DEV_GPU_UTIL_RATIO{", false: "DCGM_FI_DEV_GPU_UTIL{"}[i < 3]
+		assert.Contains(t, fetch(t, u), name, "the last node has an old exporter")
+	}
+	for _, args := range [][]string{{"run", "--dcgm-version", "9"}, {"run", "--dcgm-version", "4.9", "--vendor", "amd"}} {
+		assert.ErrorContains(t, command(t.Context(), args, io.Discard, io.Discard), "--dcgm-version")
+	}
+}
+
 func TestRunServesTheDemo(t *testing.T) {
 	out := started(t, 3, "run", "--demo", "--base-port", "0", "--sink", "127.0.0.1:0", "--control", "127.0.0.1:0", "--down-at", "10m")
 	urls := anyURL.FindAllString(out[0], -1)
@@ -137,6 +150,8 @@ func TestErrorsNameTheCause(t *testing.T) {
 		{[]string{"run", "--config", bad}, `unknown field "nodez"`},
 		{[]string{"run", "--config", "/does/not/exist"}, "no such file"},
 		{[]string{"run", "extra"}, "takes no arguments"},
+		{append(free[:3:3], "--refresh", "500ms"), "refresh: 500ms has to be whole seconds"},
+		{[]string{"run", "--vendor", "amd", "--refresh", "30s"}, "--refresh is not for --vendor"},
 		{[]string{"dance"}, `unknown command "dance"`},
 		{[]string{"--vendor", "acme"}, `unknown vendor "acme": use amd, gaudi or intel`},
 		{[]string{"run", "--sysfs", "/tmp"}, "--sysfs needs --vendor"},

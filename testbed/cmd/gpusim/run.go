@@ -37,7 +37,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	kubelets := fs.String("kubelets", "", "`folder` for the kubelets' pod-resources sockets, NODE.sock each; empty: no kubelets")
 	driver := fs.String("nvml", "", "`folder` for what a fake libnvidia-ml.so.1 reads (see testbed/nvml): NODE/lib, and NODE/root with sysfs and /proc; empty: none")
 	seed := fs.Uint64("seed", 0, "seed in place of the configuration's; 0: leave it")
+	refresh := fs.Duration("refresh", 0, "how often the exporters read the boards, in place of the configuration's; 0: leave it")
 	faults := fs.Bool("faults", true, "play the scripted faults")
+	version := fs.String("dcgm-version", "", "`version` of the exporters that are of 4.x, in place of the configuration's; empty: leave them")
 	vendor := fs.String("vendor", "", "`vendor` of the boards in place of NVIDIA: amd, gaudi or intel")
 	sysfs := fs.String("sysfs", "", "with --vendor: `folder` for a tree of each node's sysfs, named like the node")
 	fs.DurationVar(&times.NewPod, "new-pod-at", times.NewPod, "demo: when a new pod starts")
@@ -52,6 +54,12 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	}
 	if *demo && *file != "" {
 		return errors.New("--demo and --config exclude each other")
+	}
+	if *vendor != "" && *refresh != 0 {
+		return errors.New("--refresh is not for --vendor: these exporters read their boards for each request")
+	}
+	if *vendor != "" && *version != "" {
+		return errors.New("--dcgm-version is of NVIDIA's fleet: leave --vendor out")
 	}
 	if *vendor != "" {
 		return runVendor(ctx, &options{
@@ -72,8 +80,18 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 			return err
 		}
 	}
+	if *version != "" {
+		if err := cfg.SetExporter(*version); err != nil {
+			return fmt.Errorf("--dcgm-version: %w", err)
+		}
+	}
 	if *seed != 0 {
 		cfg.Seed = *seed
+	}
+	if *refresh != 0 {
+		for i := range cfg.Nodes {
+			cfg.Nodes[i].Refresh = gpusim.Duration(*refresh)
+		}
 	}
 	if !*faults {
 		cfg.Faults = nil

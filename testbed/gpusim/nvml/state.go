@@ -69,7 +69,7 @@ func linkRates(b *gpusim.DriverBoard) map[int]float64 {
 
 // arch is NVML's number of a model's architecture.
 func arch(m *gpusim.Model) int {
-	for arch, models := range map[int][]string{6: {"T4"}, 8: {"L4", "L40S", "RTX4090"}, 9: {"H100", "H200"}, 10: {"B200"}} {
+	for arch, models := range map[int][]string{6: {"T4"}, 8: {"L4", "L40S", "RTX4090"}, 9: {"H100", "H200"}, 10: {"B200", "GB10"}} {
 		if slices.Contains(models, m.Key) {
 			return arch
 		}
@@ -123,7 +123,7 @@ func (s *state) board(b *gpusim.DriverBoard, position int, done *sums) {
 	s.line("events", 0x108)
 	s.numbers(b)
 	s.fields(b, done)
-	if arch(m) >= 9 {
+	if arch(m) >= 9 && !m.Integrated {
 		s.line("gpm", 1)
 		s.metrics(&b.Row, done)
 		for id, rate := range linkRates(b) {
@@ -149,10 +149,13 @@ func (s *state) numbers(b *gpusim.DriverBoard) {
 		s.line("utilization.encoder", 0)
 		s.line("utilization.decoder", 0)
 	}
-	s.memory(&b.Row)
 	s.line("power", b.PowerMilliwatts)
-	s.line("power.management", int64(m.TDPWatts*1e3))
-	s.line("power.enforced", int64(m.TDPWatts*1e3))
+	if !m.Integrated {
+		s.memory(&b.Row)
+		s.line("power.management", int64(m.TDPWatts*1e3))
+		s.line("power.enforced", int64(m.TDPWatts*1e3))
+		s.line("clock.2", b.MemoryClockMHz)
+	}
 	if arch(m) >= 5 {
 		s.line("energy", b.EnergyMillijoules)
 	}
@@ -168,7 +171,6 @@ func (s *state) numbers(b *gpusim.DriverBoard) {
 		}
 	}
 	s.line("clock.1", b.SMClockMHz)
-	s.line("clock.2", b.MemoryClockMHz)
 	s.line("clock.3", m.VideoClock)
 	s.line("reasons", b.ClockEvents)
 	s.line("pcie.0", int64(math.Round(b.PCIeTransmit/1000)))

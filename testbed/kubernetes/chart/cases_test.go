@@ -205,10 +205,12 @@ cost:
   tenant: {from: [k8s.namespace.label.team, k8s.pod.label.kueue.x-k8s.io/queue-name, k8s.pod.label.app.kubernetes.io/component, k8s.namespace.name]}
   budgets: [{name: ml, tenant: "ml*", cost: "5000", period: month, timezone: Europe/Berlin}]
   carbon: {pue: 1.2, intensity: [{region: eu-north1, grams_per_kwh: 45, kind: average}]}
+networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]}
 `},
 	{name: "cost-of-a-secret", values: `
 mode: standalone
 cost: {pricesSecret: prices, tenant: {from: [k8s.namespace.label.team]}, nodeLabels: [example.com/pool]}
+networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]}
 `},
 	{name: "vendors", started: true, values: `
 vendors: [nvidia, amd, gaudi, intel]

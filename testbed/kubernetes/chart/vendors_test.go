@@ -49,6 +49,7 @@ func TestVendors(t *testing.T) {
 		terms                     int // of nodes, beside those of NVIDIA's
 	}{
 		{"the default", "", nil, nvidia, []any{"gpu.nvidia.com"}, false, "45s", 0},
+		{"once a minute", "collectionInterval: 1m", nil, nvidia, []any{"gpu.nvidia.com"}, false, "180s", 0},
 		{"two", "vendors: [amd, nvidia]", []any{"dcgm", "gpu_allocation", "amd_gpu"}, slices.Concat(nvidia, amd),
 			[]any{"gpu.nvidia.com", "gpu.amd.com"}, true, "45s", 6},
 		{"one other", "{vendors: [gaudi], agent: {nodeSelectorTerms: [{key: a}]}}", []any{"gpu_allocation", "gaudi"}, []any{"habana.ai/gaudi"},
@@ -74,6 +75,7 @@ func TestVendors(t *testing.T) {
 				assert.ElementsMatch(t, test.drivers, field(t, at.config, append(at.path[:2:2], "dra", "drivers")...), part)
 			}
 			assert.Equal(t, test.staleness, field(t, agent, "connectors", "gpu_events", "staleness"))
+			assert.Equal(t, test.staleness, field(t, gateway, "connectors", "gpu_cost", "staleness"))
 			terms := field(t, find(t, objects, "DaemonSet", "otelcol-gpu-agent").Object,
 				"spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 			assert.Len(t, terms, 9+test.terms)

@@ -102,7 +102,7 @@ func TestBoards(t *testing.T) {
 	assert.InDelta(t, 2, r.Count("helper_restarts", ""), 0)
 }
 
-// TestRest: a board that the kernel may suspend is left alone once it is idle, unless it is
+// TestRest: a board that the kernel may suspend is left alone once nothing uses it, unless it is
 // to be woken: then it is read whatever its state.
 func TestRest(t *testing.T) {
 	t.Parallel()
@@ -114,6 +114,7 @@ func TestRest(t *testing.T) {
 			power := filepath.Join(lab.Root, "sys/bus/pci/devices", pci(boards[1].PCIBusID), "power")
 			require.NoError(t, os.WriteFile(filepath.Join(power, "control"), []byte("auto\n"), 0o600))
 			lab.Fault("*", "utilization.gpu", "value", 0)
+			lab.Fault("*", "memory.used", "value", 0)
 			r := Start(t, Keys(lab, map[string]any{"wake": wake}))
 			read := func(v map[string]float64) bool { return has(v, boards[1].UUID+" hw.power") }
 			r.Await("both", read)

@@ -197,6 +197,9 @@ func notes(a *consoleapi.CostAnswer) (all []string) {
 	if len(a.UnknownHours) > 0 {
 		all = append(all, "More than 1 % of the fleet is unknown: "+hoursOf(a.UnknownHours)+".")
 	}
+	if len(a.PartDays) > 0 && a.From != nil && a.To != nil {
+		all = append(all, fmt.Sprintf("Of days as old as the first or the last, hours are not kept: the report is from %s to %s.", a.From.UTC().Format(hour), a.To.UTC().Format(hour)))
+	}
 	return all
 }
 

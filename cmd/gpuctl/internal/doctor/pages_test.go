@@ -40,6 +40,7 @@ func TestPagesAsTheReceiverReadsThem(t *testing.T) {
 		"no samples":     {page(row + "\n" + other + "Tesla\n"), "", Warn, "type it label"},
 		"a long label":   {page(row + "\n" + `DCGM_FI_DEV_X{UUID="GPU-1",x="` + strings.Repeat("x", 5000) + `"} 1` + "\n"), "", Warn, "max_label_bytes is 4096"},
 		"longer allowed": {page(row + "\n" + `DCGM_FI_DEV_X{UUID="GPU-1",x="` + strings.Repeat("x", 5000) + `"} 1` + "\n"), "max_label_bytes: 9000", OK, "2 rows"},
+		"two units":      {page(row + "\n" + `DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="GPU-1"} 37.000000` + "\n"), "", Warn, "contradicts itself, left out: 1; DCGM_FI_DEV_GPU_UTIL_RATIO: "},
 		"a silent GPU":   {page(row + "\n" + other + sentinel + "\n"), "", Warn, "GPUs without any value: 1 of 2"},
 		"one renamed": {
 			page(row + "\n" + `DCGM_FI_DEV_POWER_USAGE_MILLIWATTS{UUID="GPU-1"} 9` + "\n"), "", Warn,

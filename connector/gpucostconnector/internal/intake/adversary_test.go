@@ -42,6 +42,8 @@ type hostile struct {
 	pods   map[string]string   // by part
 	offset int64               // of its clock
 	silent int64               // until when
+
+	refresh int64 // of its exporter
 }
 
 func (a *adversary) divide(n *hostile, board string) {
@@ -81,7 +83,7 @@ func (a *adversary) list(n *hostile) (all []pmetric.Metrics) {
 			}
 		}
 		add(newBatch().busy(device(n.name, board, h100), at-a.r.Int64N(5*second), a.r.Float64()))
-		add(newBatch().burnt(device(n.name, board, h100), at, float64(at-t0)*.3))
+		add(newBatch().burnt(device(n.name, board, h100), at, float64(at/n.refresh*n.refresh-t0)*.3))
 	}
 	a.r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
@@ -216,7 +218,7 @@ func TestAdversary(t *testing.T) {
 			story: newStory(t, nil),
 		}
 		for i, name := range []string{"steady", "node1", "node2", "node3"} {
-			n := &hostile{name: name, layout: map[string][]string{}, pods: map[string]string{}}
+			n := &hostile{name: name, layout: map[string][]string{}, pods: map[string]string{}, refresh: []int64{second, 30 * second, minute}[a.r.IntN(3)]}
 			for j := range 2 + a.r.IntN(3) {
 				n.boards = append(n.boards, gpu(10*i+j))
 				a.divide(n, gpu(10*i+j))

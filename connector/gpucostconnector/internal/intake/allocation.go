@@ -4,6 +4,7 @@
 package intake
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/partition"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
@@ -142,7 +144,7 @@ func (a *allocation) read(attrs pcommon.Map) {
 		}
 	}
 	if a.profile == "" {
-		a.profile = partition.Mode(a.resource)
+		a.profile = cmp.Or(migprofile.Resource(a.resource), partition.Mode(a.resource))
 	}
 }
 
@@ -224,7 +226,33 @@ func (x *snapshots) resolved(n *node, a *allocation, at int64) {
 		}
 	}
 	p.Class = x.classOf(b)
-	x.ledger.Add(p)
+	x.claim(n, b)
+}
+
+// claim adds the scratch point, a part of a board in the newest snapshot of a manager. What the
+// other manager of the node has given away of the board is added at the same time: a part that a
+// pod and a job have is contested, and is not in turn that of each.
+func (x *snapshots) claim(n *node, b *board) {
+	at, manager := x.point.Time, byKubelet
+	if x.point.Owner != nil && x.point.Owner.SlurmCluster != "" {
+		manager = bySlurm
+	}
+	claims := b.claims[manager]
+	late := len(claims) > 0 && claims[0].Time > at
+	if x.point.State != ledger.Held || n.reports[managers-1-manager] == 0 || late {
+		x.ledger.Add(&x.point)
+		return
+	}
+	b.claims[manager] = remember(claims, &x.point)
+	for by, points := range b.claims { // always in the same order
+		newest := by == manager || len(points) > 0 && points[0].Time == n.reports[by] && at-points[0].Time < 5*minute
+		for i := range points {
+			if x.point = points[i]; newest {
+				x.point.Time = at
+				x.ledger.Add(&x.point)
+			}
+		}
+	}
 }
 
 // fill makes the scratch point one of an owner, or a free one, without what is about the
@@ -251,9 +279,7 @@ func (x *snapshots) part(b *board, a *allocation, is *place, at int64) {
 	}
 	d.named = max(d.named, at)
 	if device != b.id {
-		if a.profile != "" && a.profile != d.profile {
-			d.profile, d.computed = text(a.profile), false
-		}
+		d.describe(a.profile)
 		known := false
 		p.Profile, p.Rest = d.profile, ledger.Stranded
 		if p.Share, known = x.instance(b, d); !known {

@@ -213,9 +213,7 @@ func (x *Intake) see(r *resource, id string, at int64) *board {
 			b.model = text(r.model)
 			b.changed()
 		}
-		if r.profile != "" && r.profile != p.profile {
-			p.profile, p.computed = text(r.profile), false
-		}
+		p.describe(r.profile)
 		// What is no longer named has no owner, and what other metrics of the device
 		// name in the same batch is the same.
 		p.owner = x.ownerOf(r, byTelemetry)

@@ -18,6 +18,12 @@ import (
 // whole boards at 50 %, B three of four replicas of one, C two instances of one, D one at
 // 1 %; three are free.
 func TestWorkedExample(t *testing.T) {
+	for _, refresh := range []int64{15 * second, 30 * second, minute} { // of the exporter
+		t.Run(fmt.Sprint(refresh/second), func(t *testing.T) { workedExample(t, refresh) })
+	}
+}
+
+func workedExample(t *testing.T, refresh int64) {
 	s := newStory(t, nil, prices.RuleConfig{
 		Match: map[string]string{"host.type": "gpu-h100-sxm_8gpu-*"}, InstanceHour: "23.60", GPUs: 8, ValidFrom: "2026-05-01", Source: "list",
 	})
@@ -36,15 +42,16 @@ func TestWorkedExample(t *testing.T) {
 			b.free("n", at, gpu(n))
 		}
 		b.info("n", at, attrs{"host.type": "gpu-h100-sxm_8gpu-128vcpu-1600gb", "cloud.region": "eu-north1"})
+		read := at / refresh * refresh
 		for n := range 8 {
-			b.burnt(device("n", gpu(n), h100), at, float64(at-t0)/2)
+			b.burnt(device("n", gpu(n), h100), at, float64(read-t0)/2)
 		}
 		for id, v := range map[string]float64{gpu(0): .5, gpu(1): .5, gpu(4): .01} {
 			b.busy(device("n", id, h100), at, v)
 		}
 		for id, profile := range map[string]string{board + "/1": "3g.40gb", board + "/2": "1g.10gb", board + "/3": "1g.10gb"} {
 			b.busy(device("n", id, h100, instanceOf(board, profile)), at, 1)
-			b.burnt(device("n", id, h100, instanceOf(board, profile)), at, float64(at-t0)*1000)
+			b.burnt(device("n", id, h100, instanceOf(board, profile)), at, float64(read-t0)*1000)
 		}
 		return b
 	}

@@ -133,7 +133,7 @@ func config() Config {
 
 func ledgerConfig(p *pricing.Pricing) ledger.Config {
 	return ledger.Config{
-		AllocationTTL: 5 * minute, Bridge: hour, CloseAfter: day, UnavailableFor: 7 * day, Staleness: 45 * second,
+		AllocationTTL: 5 * minute, Bridge: hour, CloseAfter: day, UnavailableFor: 7 * day,
 		IdleThreshold: 50_000, IdleFor: 15 * minute, MaxRows: 5000, MaxBoards: 1000, Price: p.Price, Carbon: p.Carbon,
 	}
 }

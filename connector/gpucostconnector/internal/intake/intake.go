@@ -99,13 +99,16 @@ func (x *Intake) restore(k *ledger.Known) {
 	}
 	n.take(b)
 	b.model, b.listed, b.seen = k.Class.Model, k.Listed, k.Until
+	if k.Job {
+		b.held[bySlurm] = k.Until
+	}
 	if k.Listed {
 		n.listed = max(n.listed, k.Until)
 	}
 	n.facts = facts{k.Class.HostType, k.Class.Region, k.Class.Capacity, k.Class.Pool, k.Class.Labels}
 	for _, p := range k.Parts {
-		if q := b.part(p.ID); q != nil && p.Profile != "" {
-			q.profile = p.Profile
+		if q := b.part(p.ID); q != nil {
+			q.describe(p.Profile)
 		}
 	}
 }

@@ -4,10 +4,12 @@
 package intake
 
 import (
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
@@ -54,6 +56,21 @@ func tenantOf(attrs pcommon.Map, key string) string {
 	return s
 }
 
+// remember adds a point to those of its snapshot.
+func remember(claims []ledger.Point, p *ledger.Point) []ledger.Point {
+	if len(claims) > 0 && claims[0].Time < p.Time {
+		clear(claims)
+		claims = claims[:0]
+	}
+	known := func(q ledger.Point) bool { return q.Part == p.Part && q.Owner == p.Owner }
+	if len(claims) == maxParts || slices.ContainsFunc(claims, known) {
+		return claims
+	}
+	kept := *p
+	kept.Part, kept.Device, kept.Profile = strings.Clone(p.Part), strings.Clone(p.Device), strings.Clone(p.Profile)
+	return append(claims, kept)
+}
+
 // givenAway reports whether the other manager of the node has given the board away, according
 // to its newest snapshot: then it is not free.
 func (b *board) givenAway(n *node, a *allocation, at int64) bool {
@@ -62,7 +79,14 @@ func (b *board) givenAway(n *node, a *allocation, at int64) bool {
 }
 
 // left reports whether Slurm's newest snapshot, which is complete, lacks the board that a job
-// had in an earlier one. What no job has is free only where it is listed so.
+// had in an earlier one. What no job has is free only where it is listed so, by Slurm or by the
+// kubelet. It is missing only where telemetry shows other boards of the node.
 func (b *board) left(n *node) bool {
-	return n.reports[bySlurm] == n.at && b.held[bySlurm] != 0 && b.held[bySlurm] < n.at && b.named < n.at
+	if n.reports[bySlurm] != n.at || b.held[bySlurm] == 0 || b.held[bySlurm] >= n.at || b.named >= n.at {
+		return false
+	}
+	if b.named == n.reports[byKubelet] && n.at-b.named < 5*minute {
+		return false
+	}
+	return b.shown(n) || !n.hasTelemetry(n.at)
 }

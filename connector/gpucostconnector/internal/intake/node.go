@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/partition"
 )
 
@@ -87,12 +88,13 @@ type board struct {
 	memory int64   // MiB; 0: not known
 	watts  float64 // its greatest power limit; 0: not known
 	class  *ledger.Class
-	known  uint32   // version of the node's facts in class
-	held   reported // the newest snapshot in which it or a part of it had an owner
-	listed bool     // gpu.allocation has named it or a part of it
-	seen   int64    // its newest telemetry, that of its parts included
-	named  int64    // the newest snapshot with it
-	vague  int64    // the newest snapshot with a part of which the share is not known
+	known  uint32                   // version of the node's facts in class
+	held   reported                 // the newest snapshot in which it or a part of it had an owner
+	listed bool                     // gpu.allocation has named it or a part of it
+	seen   int64                    // its newest telemetry, that of its parts included
+	claims [managers][]ledger.Point // of a node with two managers: what each gave away in its newest snapshot with it
+	named  int64                    // the newest snapshot with it
+	vague  int64                    // the newest snapshot with a part of which the share is not known
 	parts  []part
 	// Of a node without gpu.allocation: the newest time of its telemetry, and the first as
 	// long as nothing was added.
@@ -102,7 +104,7 @@ type board struct {
 // part is a board or a part of it, as telemetry and gpu.allocation show it.
 type part struct {
 	id        string
-	profile   string
+	profile   string         // of an instance or of a partition, in its normal form
 	owner     *owner         // as telemetry names it
 	seen      int64          // its newest telemetry
 	named     int64          // the newest snapshot with it
@@ -195,6 +197,16 @@ func (b *board) part(id string) *part {
 	return &b.parts[len(b.parts)-1]
 }
 
+// describe notes the profile of an instance or of a partition, as a point names it.
+func (p *part) describe(profile string) {
+	if profile == "" || profile == p.profile {
+		return
+	}
+	if profile = text(migprofile.Normal(profile)); profile != p.profile {
+		p.profile, p.computed = profile, false
+	}
+}
+
 // changed forgets what was computed from the model and the memory of the board.
 func (b *board) changed() {
 	for i := range b.parts {
@@ -208,7 +220,7 @@ func (x *fleet) instance(b *board, p *part) (share.Fraction, bool) {
 		p.share, p.estimated = share.Fraction{}, false
 		if n := partition.Count(p.profile, b.model); n > 0 {
 			p.share, _ = share.Of(1, int64(n)) // partitions of a board are equal
-		} else if profile, err := share.ParseProfile(p.profile); err == nil {
+		} else if profile, ok := migprofile.Parse(p.profile); ok {
 			of, _ := share.SlicesOf(b.model, x.cfg.MIGSlices)
 			p.share, p.estimated, _ = share.Instance(profile, of, x.cfg.MIGShare, b.memory)
 		}

@@ -120,6 +120,33 @@ func TestPartitionsOfModes(t *testing.T) {
 	}
 }
 
+// The kubelet cannot name the instance; its resource names the profile in the device plugin's
+// form.
+func TestMIGProfilesOfResources(t *testing.T) {
+	const uuid = "MIG-41f3a1a5-5d1a-5a86-b7a5-1d6b4f0b2c11"
+	for profile, resource := range map[string]string{
+		"1g.10gb": "mig-1g.10gb", "1g.10gb+me": "mig-1g.10gb.me", "1g.24gb-me": "mig-1g.24gb-me", "1g.20gb": "mig-renamed",
+	} {
+		s := newStory(t, nil)
+		every(t0, t0+30*minute, 15*second, func(at int64) {
+			b := newBatch().holds("n", at, pod("a"), "n/"+uuid, 1, attrs{"gpu.allocation.resolved": false, "k8s.resource.name": "nvidia.com/" + resource, "gpu.mig.uuid": uuid})
+			s.read(at, b.busy(device("n", gpu(1)+"/7", h100, instanceOf(gpu(1), profile), pod("a")), at, .5))
+		})
+		assert.Zero(t, s.rows()["a unplaced"], profile)
+		assert.InDelta(t, 1800./7, s.rows()["a"], 10, profile)
+	}
+}
+
+func TestMIGProfilesWithoutMediaExtensions(t *testing.T) {
+	s := newStory(t, nil)
+	const model = "NVIDIA RTX PRO 6000 Blackwell Server Edition"
+	every(t0, t0+30*minute, 15*second, func(at int64) {
+		b := newBatch().holds("n", at, pod("a"), gpu(1)+"/3", 1, attrs{"gpu.mig.profile": "1g.24gb-me"})
+		s.read(at, b.busy(device("n", gpu(1)+"/3", model, instanceOf(gpu(1), "1g.24gb-me")), at, .5))
+	})
+	assert.InDelta(t, 450, s.rows()["a"], 10, "a quarter of the board for 30 minutes")
+}
+
 // Tiles have figures of their own and are never held: what is held is the GPU.
 func TestTilesAreTheirGPU(t *testing.T) {
 	const intel = "PCI-n@0000:4d:00.0"

@@ -9,13 +9,14 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 )
 
 // unresolved is a part that an owner has, or that is free, of a device that the kubelet
 // could not name.
 type unresolved struct {
 	id      string
-	profile string // of a MIG instance, as far as points name it
+	profile string // as in part; "" where no point names it
 	owner   *owner // nil: it is free
 	share   float64
 	at      *board // where it was placed, and which part of it
@@ -35,19 +36,14 @@ func (n *node) unresolve(a *allocation) {
 	if len(n.unresolved) >= maxUnresolved {
 		return
 	}
-	u := unresolved{id: strings.Clone(a.id), owner: a.owner, share: a.share, profile: strings.Clone(a.profile)}
-	if u.profile == "" {
-		if _, profile, is := strings.Cut(a.resource, "/mig-"); is {
-			u.profile = strings.Clone(profile)
-		}
-	}
-	n.unresolved = append(n.unresolved, u)
+	profile := migprofile.Normal(a.profile)
+	n.unresolved = append(n.unresolved, unresolved{id: strings.Clone(a.id), owner: a.owner, share: a.share, profile: strings.Clone(profile)})
 }
 
 // complete ends the newest snapshot of a node: what the kubelet could not name is placed, and
 // what is nowhere is counted as unplaced. Boards that telemetry shows and the snapshot does
 // not name are unknown, unless nothing is unplaced and they were named before: then the
-// ledger knows that they are missing.
+// ledger knows that they are missing. So are boards that no job has any more.
 func (x *snapshots) complete(n *node) {
 	if n.at == 0 || n.empty {
 		return
@@ -65,13 +61,21 @@ func (x *snapshots) complete(n *node) {
 		}
 	}
 	for _, b := range n.boards {
-		if b.fresh(n.at) && b.seen <= n.at+5*minute && (unplaced || !b.listed || b.placed(n) || b.left(n)) {
+		if b.shown(n) && (unplaced || !b.listed || b.placed(n)) || b.left(n) {
 			x.unnamed(n, b)
 		}
 	}
 	clear(n.unresolved)
 	n.unresolved = n.unresolved[:0]
+	for manager, at := range n.reports {
+		if at == n.at {
+			x.ledger.Complete(n.key.cluster, n.key.name, manager == bySlurm, at)
+		}
+	}
 }
+
+// shown reports whether there is telemetry of the board at about the newest snapshot.
+func (b *board) shown(n *node) bool { return b.fresh(n.at) && b.seen <= n.at+5*minute }
 
 // candidates calls f with the parts of the node that telemetry shows and the snapshot does
 // not name: instances, and boards without them.
@@ -148,7 +152,7 @@ func samePod(a, b *owner) bool {
 
 // fits reports whether a part can be the one that is meant.
 func (u *unresolved) fits(p *part) bool {
-	return u.profile == "" || p.profile == "" || strings.EqualFold(u.profile, p.profile)
+	return u.profile == "" || p.profile == "" || u.profile == p.profile
 }
 
 // placeFree places parts without owner. The kubelet lists what is allocatable: where as many
@@ -210,7 +214,7 @@ func (x *snapshots) add(n *node, b *board, i int, at int64, o *owner, state ledg
 		}
 		p.Estimated = d.estimated
 	}
-	x.ledger.Add(p)
+	x.claim(n, b)
 }
 
 // unplaced counts the time of an owner of which the board is not known.

@@ -167,6 +167,24 @@ func TestPower(t *testing.T) {
 	assert.InDelta(t, 300*1000*570, s.total("a").Energy[ledger.Integrated], 300*1000*15)
 }
 
+// Exporters are scraped once a minute, and a board has no counter of its energy: what it used and
+// what it burnt are there, but for the first intervals.
+func TestExportersThatAreScrapedOnceAMinute(t *testing.T) {
+	s := newStory(t, nil)
+	board := device("n", gpu(1), h100)
+	every(t0, t0+hour+2*minute, 15*second, func(at int64) {
+		b := newBatch().holds("n", at, pod("a"), gpu(1), 1)
+		if at%minute == 0 {
+			b.busy(board, at, .8).point(board, names.HwPower, at, 300., attrs{"hw.id": gpu(1)})
+		}
+		s.read(at, b)
+	})
+	a := s.total("a")
+	assert.LessOrEqual(t, a.Unmeasured, minute)
+	assert.InDelta(t, .8*float64(a.Time), a.Used, float64(minute))
+	assert.InDelta(t, 300*a.Time, a.Energy[ledger.Integrated], 300*float64(4*minute))
+}
+
 // Where nothing adds a service to gpu.allocation, telemetry of the pod has it. That comes after
 // the first points, and is the owner's from its beginning.
 func TestServiceOfTelemetry(t *testing.T) {
@@ -212,6 +230,24 @@ func TestBoardsAreReadOnce(t *testing.T) {
 	})
 	assert.Equal(t, map[string]float64{"a": 570}, s.rows())
 	assert.Positive(t, s.ledger.Counts().Late)
+}
+
+// The clock of the gateway is two days ahead for five minutes: its points are too old then, and
+// the gap belongs to the owner.
+func TestClockOfTheGatewayThatIsAhead(t *testing.T) {
+	s := newStory(t, nil)
+	every(t0, t0+2*hour, 15*second, func(at int64) {
+		now := at
+		if at >= t0+hour && at < t0+hour+5*minute {
+			now += 2 * day
+		}
+		s.read(now, newBatch().holds("n", at, pod("a"), gpu(1), 1))
+		if at%minute == 0 {
+			s.Expire(time.UnixMilli(now))
+			s.ledger.Expire(now)
+		}
+	})
+	assert.Equal(t, map[string]float64{"a": 7170}, s.rows())
 }
 
 func TestExpire(t *testing.T) {

@@ -59,6 +59,7 @@ type board struct {
 	node    *node
 	class   *Class
 	virtual bool
+	job     bool // a virtual one is a job's
 	// absent: its node has not listed it since the snapshot at until.
 	absent bool
 	// restored: until is from before a restart, so a gap is never taken for granted.
@@ -118,7 +119,11 @@ func (l *Ledger) Add(p *Point) {
 
 // newBoard opens an account, not for a time that a closed one has.
 func (l *Ledger) newBoard(p *Point) *board {
-	if len(l.boards) >= l.cfg.MaxBoards {
+	known := l.parts
+	if !p.Virtual {
+		known = len(l.boards) - l.parts
+	}
+	if known >= l.cfg.MaxBoards {
 		l.counts.Refused++
 		return nil
 	}
@@ -131,9 +136,18 @@ func (l *Ledger) newBoard(p *Point) *board {
 	if until, again := l.ended[b.id]; again {
 		b.since = until // it is back, and replaces none
 	}
-	l.boards[b.id] = b
-	b.node.add(b)
+	b.job = p.Owner.ofJob()
+	l.register(b)
 	return b
+}
+
+// register adds a board to the open accounts.
+func (l *Ledger) register(b *board) {
+	l.boards[b.id] = b
+	if b.virtual {
+		l.parts++
+	}
+	b.node.add(b)
 }
 
 // move follows a board that was put into another node.
@@ -195,11 +209,15 @@ func (l *Ledger) miss(b *board, at int64) (closed bool) {
 	if !b.absent {
 		b.absent = true
 		b.missing = b.until
+		rest := Unavailable
+		if b.current.unknown() {
+			rest = Unknown // what it was before is not known either
+		}
 		b.current.reset()
-		b.current.rest = Unavailable
+		b.current.rest = rest
 		b.current.finish(b, &l.counts)
 	}
-	l.credit(b, at, Unavailable)
+	l.credit(b, at, b.current.rest)
 	if at-b.missing > l.cfg.UnavailableFor {
 		l.close(b)
 		return true
@@ -213,6 +231,9 @@ func (l *Ledger) close(b *board) {
 	l.ended[b.id] = max(l.ended[b.id], b.until)
 	b.node.remove(b)
 	delete(l.boards, b.id)
+	if b.virtual {
+		l.parts--
+	}
 	b.closed = true
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
@@ -105,8 +106,8 @@ func accountFor(t *testing.T, model string, memory int64, of share.Slices, layou
 	var points []Point
 	want, rest := map[string]float64{}, 1.
 	for i, p := range layout {
-		parsed, err := share.ParseProfile(p.name)
-		require.NoError(t, err)
+		parsed, ok := migprofile.Parse(p.name)
+		require.True(t, ok)
 		slices, _ := share.SlicesOf(model, nil)
 		fraction, estimated, ok := share.Instance(parsed, slices, by, memory)
 		require.True(t, ok && !estimated)

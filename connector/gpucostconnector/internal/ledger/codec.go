@@ -13,10 +13,12 @@ import (
 	"sync"
 )
 
-// format is the first byte of a state. One of withoutSlurm is read too: it had no clusters of Slurm.
+// format is the first byte of a state. Older ones are read too: withoutChanges has no times at
+// which a counter of energy changed, and withoutSlurm no clusters of Slurm either.
 const (
-	format       = 6
-	withoutSlurm = 5
+	format         = 7
+	withoutChanges = 6
+	withoutSlurm   = 5
 )
 
 // maxState bounds what a state may unpack to.
@@ -48,7 +50,7 @@ func seal(body []byte) []byte {
 
 // unseal returns the state that was sealed.
 func unseal(state []byte) ([]byte, error) {
-	if len(state) < 5 || state[0] != format && state[0] != withoutSlurm {
+	if len(state) < 5 || state[0] < withoutSlurm || state[0] > format {
 		return nil, ErrState
 	}
 	packed := state[:len(state)-4]
@@ -106,7 +108,7 @@ type reader struct {
 	b       []byte
 	list    []string
 	bad     bool
-	old     bool // written without clusters of Slurm
+	format  byte
 	classes []*Class
 }
 
@@ -145,7 +147,7 @@ func (r *reader) text(values ...*string) {
 
 // cluster is that of Slurm.
 func (r *reader) cluster(value *string) {
-	if !r.old {
+	if r.format > withoutSlurm {
 		r.text(value)
 	}
 }

@@ -13,7 +13,10 @@ type energy struct {
 	basis   Basis // of pending and later: Integrated, or OfShare
 	last    int64 // time of the newest point; 0: none
 	value   int64 // of the counter, mJ; of the power, mW
+	changed int64 // time of the first point with value: an exporter may be read more often than it reads
+	read    int64 // the exporter did not read value before this time
 	rest    int64 // of the integration, µJ
+	pace    pace  // of the points that are integrated
 	pending int64 // mJ up to due that are not credited yet
 	due     int64
 	later   int64 // mJ between due and last
@@ -38,6 +41,8 @@ func (s *energyShare) start() int64 { return int64(s.hour) * hour }
 const (
 	// energyFor is how long a gap of the counter may last.
 	energyFor = day
+	// unread is how old a value may be in the first point with it, after a gap.
+	unread = minute
 	// jump is how many times its greatest power a board cannot have burnt.
 	jump = 2
 )
@@ -54,21 +59,26 @@ func (l *books) count(b *board, at, value int64, maxWatts float64) {
 	if at < e.last || at == e.last && e.counted || at < b.first {
 		return
 	}
-	if !e.counted { // from now on there is a counter
+	switch burnt := value - e.value; {
+	case !e.counted: // from now on there is a counter
 		l.counts.EnergyLost += e.pending + e.later
-		*e = energy{counted: true, last: at, value: value, shares: e.shares[:0]}
+		*e = energy{counted: true, shares: e.shares[:0]}
+	case burnt == 0: // the exporter has not read the counter again
+		e.last = at
 		return
-	}
-	burnt, length := value-e.value, at-e.last
-	e.value = value
-	switch {
-	case length > energyFor, burnt < 0, maxWatts > 0 && float64(burnt) > jump*maxWatts*float64(length):
+	case at-e.changed > energyFor, burnt < 0, maxWatts > 0 && float64(burnt) > jump*maxWatts*float64(at-e.read):
 		l.drop(b, at)
 	default:
 		e.add(burnt, at, OfShare)
 	}
-	e.last = at
+	e.take(at, value)
 	l.settle(b)
+}
+
+// take makes a value the newest.
+func (e *energy) take(at, value int64) {
+	e.read = max(e.last, at-unread)
+	e.last, e.changed, e.value = at, at, value
 }
 
 // integrate reads the power of a board, in mW.
@@ -80,15 +90,17 @@ func (l *books) integrate(b *board, at, value int64) {
 	length := at - e.last
 	switch {
 	case e.last == 0:
-	case length > l.cfg.Staleness:
+	case length > e.pace.holds(l.cfg.Staleness):
 		l.drop(b, at)
+		e.pace.see(length)
 	default:
 		// mW for ms are µJ; between two points the power is their mean.
 		burnt := (e.value+value)*length/2 + e.rest
 		e.rest = burnt % 1000
 		e.add(burnt/1000, at, Integrated)
+		e.pace.see(length)
 	}
-	e.last, e.value = at, value
+	e.take(at, value)
 	l.settle(b)
 }
 
@@ -103,10 +115,10 @@ func (e *energy) add(burnt, at int64, basis Basis) {
 	e.later += burnt
 }
 
-// drop forgets the time since the last point, of which the energy cannot be known.
+// drop forgets the time since the newest value, of which the energy cannot be known.
 func (l *books) drop(b *board, at int64) {
 	e := &b.power
-	l.counts.EnergyGap += at - e.last
+	l.counts.EnergyGap += at - e.changed
 	e.due = min(e.due, b.until)
 	l.settle(b)
 	e.shares = e.shares[:0]
@@ -118,7 +130,7 @@ func (e *energy) share(r *row, h, ms int64, whole bool) {
 	if e.last == 0 {
 		return
 	}
-	if h-e.last > energyFor { // what was burnt since will not be credited
+	if h-e.changed > energyFor { // what was burnt since will not be credited
 		e.shares = e.shares[:0]
 		return
 	}
@@ -176,7 +188,7 @@ func (l *books) settle(b *board) {
 			h.Carbon += grams
 		}
 	}
-	e.pending, e.due, e.later, e.shares = e.later, e.last, 0, e.shares[:0]
+	e.pending, e.due, e.later, e.shares = e.later, e.changed, 0, e.shares[:0]
 }
 
 // divide divides the energy that is due over the time that rows had. byActivity: what is

@@ -4,6 +4,7 @@
 package ledger
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -101,4 +102,54 @@ func TestEnergyOfTheFirstInterval(t *testing.T) {
 		l.Energy("g", t0+i*minute, float64(i)*1000, 700)
 	}
 	assert.Equal(t, int64(3_000_000), rows(l)["a"].Energy[OfBoard])
+}
+
+// An exporter reads its boards less often than it is scraped, every scrape is a little early or
+// late, and the gateway restarts: no energy is missing, of boards at their power limit included.
+func TestEnergyOfAnExporterThatRefreshesSlowly(t *testing.T) {
+	jitter := []int64{0, 170, -120, 60, -190, 110, -40, 200, -80, 20}
+	const lasts = 6 * hour
+	for _, refresh := range []int64{second, 15 * second, 20 * second, 30 * second, 60 * second} {
+		for _, watts := range []float64{100, 500, 699} {
+			for _, counter := range []bool{true, false} {
+				t.Run(fmt.Sprint(refresh/second, "s ", watts, "W ", counter), func(t *testing.T) {
+					l := New(config(), t0)
+					for i, at := 0, t0; at <= t0+lasts; i, at = i+1, at+15*second {
+						now := at + jitter[i%len(jitter)]
+						add(l, now, owned("g", "g", "a", share.Whole))
+						read := (now + 7*second) / refresh * refresh
+						if counter {
+							l.Energy("g", now, float64(read-t0+hour)/1000*watts, 700)
+						} else { // twice of it in half of the time
+							l.Power("g", now, 2*watts*float64(read/(5*minute)%2))
+						}
+						if i%40 == 39 {
+							l, _ = Restore(config(), l.Encode())
+						}
+					}
+					a := rows(l)["a"]
+					energy := a.Energy[OfBoard] + a.Energy[Integrated]
+					assert.InEpsilon(t, watts*float64(lasts), energy, .005)
+					assert.Zero(t, l.Counts().EnergyGap)
+				})
+			}
+		}
+	}
+}
+
+// A counter that never changes, though its exporter is scraped, does not keep hours for ever.
+func TestEnergyOfACounterThatStandsStill(t *testing.T) {
+	l := New(config(), t0)
+	for at := t0; at < t0+10*day; at += 5 * minute {
+		add(l, at, owned("g", "g", fmt.Sprint("pod", at/day), share.Whole))
+		l.Energy("g", at, 1000, 700)
+		flush(l, at)
+	}
+	hours := 0
+	for _, r := range l.rows {
+		hours += len(r.hours)
+	}
+	assert.Less(t, hours, 30)
+	l.Energy("g", t0+10*day, 900_000, 700)
+	assert.Equal(t, 10*day, l.Counts().EnergyGap)
 }

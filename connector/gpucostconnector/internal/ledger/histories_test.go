@@ -57,6 +57,7 @@ type history struct {
 	queued [2][]Point // what it sends then
 
 	poll    int64
+	refresh int64 // of the exporters
 	stored  []byte
 	energy  int64            // that was accepted
 	saved   int64            // of it, when the state was stored
@@ -78,6 +79,8 @@ type truth struct {
 	kind   int
 	parts  []Point
 	joules float64
+	shown  float64 // of them, since the exporter read the board last
+	readAt int64
 	hidden int64 // not listed until then
 }
 
@@ -88,6 +91,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 		store: map[hourOfKey]HourTotal{}, emitted: map[foldKey]*fold{},
 	}
 	h.poll = []int64{15 * second, minute, 4 * minute}[h.r.IntN(3)]
+	h.refresh = []int64{0, 30 * second, minute}[h.r.IntN(3)]
 	h.cfg.MaxRows = 10 + h.r.IntN(200)
 	h.cfg.PerPod = h.r.IntN(2) == 0
 	h.cfg.Budgets = historyBudgets
@@ -197,6 +201,8 @@ func (h *history) step() {
 		h.l.Empty("c", "n0", h.now)
 	case 1:
 		h.l.Expire(h.now)
+	case 3:
+		h.l.Complete("c", fmt.Sprint("n", h.r.IntN(2)), false, h.now)
 	case 2: // a board is put into the other node
 		b := h.boards[0]
 		b.node = 1 - b.node
@@ -298,9 +304,12 @@ func (h *history) burn(b *truth) {
 	if b.parts[0].Virtual {
 		return
 	}
-	at, value := h.now-h.r.Int64N(20*second), int64(b.joules*1000)
+	if h.now >= b.readAt+h.refresh || b.joules < b.shown {
+		b.readAt, b.shown = h.now, b.joules
+	}
+	at, value := h.now-h.r.Int64N(20*second), int64(b.shown*1000)
 	if a := h.l.boards[b.id]; a != nil && a.until != 0 && at >= a.first && at > a.power.last {
-		if e := a.power; e.counted && at-e.last <= energyFor && value >= e.value && value-e.value <= 2*20_000*(at-e.last) {
+		if e := a.power; e.counted && at-e.changed <= energyFor && value >= e.value && value-e.value <= 2*20_000*(at-e.read) {
 			h.energy += value - e.value
 		}
 	}

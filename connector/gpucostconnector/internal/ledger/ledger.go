@@ -49,17 +49,17 @@ const (
 )
 
 // Config is how to account. Durations are milliseconds, and all values but the functions
-// must be set.
+// and Staleness must be set.
 type Config struct {
 	AllocationTTL  int64 // a gap up to it belongs to the snapshot before it
 	Bridge         int64 // and one up to it if the owners at both ends are the same
 	CloseAfter     int64 // a silent board is closed
 	UnavailableFor int64 // so is one that its living node does not list
-	Staleness      int64 // how long a utilization holds
+	Staleness      int64 // how long a utilization holds; 0: it follows the gaps between its points
 	IdleThreshold  int64 // in millionths
 	IdleFor        int64
 	MaxRows        int
-	MaxBoards      int
+	MaxBoards      int // and that many parts that could not be placed
 	PerPod         bool
 	// Price returns the price of a part of a board at a time. nil: there are no prices.
 	Price func(of *Priced, at int64) Price
@@ -106,6 +106,9 @@ type Owner struct {
 	SlurmCluster                   string // of a job; then Namespace is its account
 }
 
+// ofJob reports whether the owner is a job of Slurm.
+func (o *Owner) ofJob() bool { return o != nil && o.SlurmCluster != "" }
+
 // same reports whether two owners are one: by pod, and by its uid where both know it.
 func (o *Owner) same(p *Owner) bool {
 	if o == nil || p == nil {
@@ -132,6 +135,7 @@ type Ledger struct {
 	books
 	nodes  map[nodeKey]*node
 	boards map[string]*board
+	parts  int              // of boards: those that are no boards, but parts that could not be placed
 	closed [NumStates]int64 // of accounts that were closed
 	kept   int64            // hours that ended until then are forgotten
 	newest int64            // time of the newest snapshot
@@ -253,21 +257,42 @@ func (l *Ledger) Empty(cluster, name string, at int64) {
 	}
 	for len(n.boards) > 0 {
 		b := n.boards[0]
-		l.seal(b)
-		if gap := at - b.until; gap <= l.cfg.AllocationTTL {
-			l.credit(b, at, NumStates)
-		}
 		l.ended[b.id] = at
-		l.close(b)
+		l.finish(b, at)
 	}
 }
 
+// Complete reports that the snapshot of a node at a time is complete, of the pods or of the jobs: of
+// what could not be placed before, parts that are not in it have ended.
+func (l *Ledger) Complete(cluster, name string, jobs bool, at int64) {
+	n := l.nodes[nodeKey{cluster, name}]
+	if n == nil || l.parts == 0 {
+		return
+	}
+	for i := len(n.boards) - 1; i >= 0; i-- {
+		if b := n.boards[i]; b.virtual && b.job == jobs && max(b.open, b.until) < at {
+			l.finish(b, at)
+		}
+	}
+}
+
+// finish closes an account at the time of a snapshot without the board, or the part.
+func (l *Ledger) finish(b *board, at int64) {
+	l.seal(b)
+	if at-b.until <= l.cfg.AllocationTTL {
+		l.credit(b, at, NumStates)
+	}
+	l.close(b)
+}
+
 // Expire closes the accounts of boards that have been silent for CloseAfter at now. A snapshot
-// after which nothing has come for AllocationTTL is complete.
+// after which nothing has come for AllocationTTL is complete. While nothing comes nothing is closed:
+// the clock may only be ahead.
 func (l *Ledger) Expire(now int64) {
+	closed := min(now, l.newest) - l.cfg.CloseAfter // what is older
 	for _, b := range l.boards {
 		switch {
-		case now-max(b.until, b.open) > l.cfg.CloseAfter:
+		case max(b.until, b.open) < closed:
 			l.seal(b)
 			l.close(b)
 		case b.quiet == 0:
@@ -277,7 +302,7 @@ func (l *Ledger) Expire(now int64) {
 		}
 	}
 	for key, n := range l.nodes {
-		if len(n.boards) == 0 && now-n.newest > l.cfg.CloseAfter {
+		if len(n.boards) == 0 && n.newest < closed {
 			delete(l.nodes, key)
 		}
 	}
@@ -295,7 +320,7 @@ func (l *Ledger) Utilization(boardID, device string, at int64, value float64) {
 		l.counts.Refused++
 		return
 	}
-	m.add(piece{at, at + l.cfg.Staleness, int32(value*million + 0.5), value*million >= float64(l.cfg.IdleThreshold)}, b.until)
+	m.add(piece{at, 0, int32(value*million + 0.5), value*million >= float64(l.cfg.IdleThreshold)}, b.until, l.cfg.Staleness)
 }
 
 // Energy reports the counter of a board's energy in joules. maxWatts is the greatest power

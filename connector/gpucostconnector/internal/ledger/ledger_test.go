@@ -194,29 +194,6 @@ func TestIdle(t *testing.T) {
 	assert.InDelta(t, idle+minute, rows(l)["a"].Idle, float64(30*second), "the stretch begins again")
 }
 
-func TestBadUtilization(t *testing.T) {
-	l := New(config(), t0)
-	a := owned("g", "g", "a", share.Whole)
-	for at := t0; at < t0+hour; at += 15 * second {
-		add(l, at, a)
-		l.Utilization("g", "g", at, 1.5)
-		l.Utilization("g", "g", at, -0.1)
-	}
-	got := rows(l)["a"]
-	assert.Equal(t, got.Time, got.Unmeasured)
-	assert.Zero(t, got.Used)
-}
-
-func TestUnplaced(t *testing.T) {
-	l := New(config(), t0)
-	p := owned("n/opaque", "n/opaque", "a", share.Whole)
-	p.Virtual = true
-	for _, at := range []int64{0, minute, 2 * minute} {
-		add(l, t0+at, p)
-	}
-	assert.Equal(t, map[string]Amounts{"a": {Unplaced: minute}}, rows(l))
-}
-
 // Utilization and energy may come more often than owners, and before them.
 func TestTelemetryThatIsAhead(t *testing.T) {
 	l := New(config(), t0)

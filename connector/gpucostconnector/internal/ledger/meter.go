@@ -15,6 +15,28 @@ type meter struct {
 	id     string
 	pieces [4]piece
 	n      int8
+	pace   pace
+}
+
+// pace is the last two gaps between points of a series, in milliseconds; 0: not known.
+type pace [2]int32
+
+// outage is the longest gap that can be an interval, as in gpu_summary.
+const outage = 6 * minute
+
+func (p *pace) see(gap int64) {
+	if gap <= outage {
+		p[0], p[1] = p[1], int32(gap)
+	}
+}
+
+// holds returns for how long a point holds: for two and a half intervals, unless a staleness is
+// configured.
+func (p *pace) holds(staleness int64) int64 {
+	if staleness > 0 {
+		return staleness
+	}
+	return max(45*second, int64(min(p[0], p[1]))*5/2)
 }
 
 // piece is a time with a utilization.
@@ -24,16 +46,19 @@ type piece struct {
 	busy     bool  // some of it was not idle
 }
 
-// add appends a piece. credited is until when the pieces are not needed any more. Where
-// there are too many, the oldest are joined: utilization comes more often than owners.
-func (m *meter) add(p piece, credited int64) {
+// add appends a piece, which begins with a point. credited is until when the pieces are not
+// needed any more. Where there are too many, the oldest are joined: utilization comes more often
+// than owners.
+func (m *meter) add(p piece, credited, staleness int64) {
 	if m.n > 0 {
 		newest := &m.pieces[m.n-1]
 		if p.from <= newest.from {
 			return
 		}
+		m.pace.see(p.from - newest.from)
 		newest.to = min(newest.to, p.from)
 	}
+	p.to = p.from + m.pace.holds(staleness)
 	for m.n > 0 && m.pieces[0].to <= credited {
 		m.remove(0)
 	}

@@ -64,7 +64,7 @@ func TestWhileDataIsMissing(t *testing.T) {
 			want:  map[string]int64{"(unknown)": hour + 1},
 		}, {
 			name:  "silent for good costs nothing after the last point",
-			steps: []step{{0, []Point{a}, nil}, {minute, []Point{a}, nil}, {0, nil, func(l *Ledger) { l.Expire(t0 + day + 2*minute) }}},
+			steps: []step{{0, []Point{a}, nil}, {minute, []Point{a}, nil}, {0, nil, func(l *Ledger) { l.Expire(t0 + 2*minute); l.Expire(t0 + day + 2*minute) }}},
 			want:  map[string]int64{"a": minute},
 		}, {
 			name:  "and when it is back after more than a day it has a new account",

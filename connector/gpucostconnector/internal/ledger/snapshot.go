@@ -85,6 +85,11 @@ func (q *part) take(b *board, p *Point) {
 	q.owner = keepUID(p.Owner, q.owner)
 }
 
+// unknown reports whether nothing is known of any part of the board.
+func (s *snapshot) unknown() bool {
+	return s.rest == Unknown && !slices.ContainsFunc(s.points(), func(q part) bool { return q.state != Unknown })
+}
+
 func (s *snapshot) reset() {
 	clear(s.parts)
 	s.parts = s.parts[:0]

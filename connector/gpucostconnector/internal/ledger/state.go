@@ -65,7 +65,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := reader{b: body, old: state[0] == withoutSlurm}
+	r := reader{b: body, format: state[0]}
 	r.list = make([]string, r.length())
 	for i := range r.list {
 		r.list[i] = r.raw()
@@ -93,8 +93,7 @@ func Restore(cfg Config, state []byte) (*Ledger, error) {
 				return nil, ErrState
 			}
 			b.node = n
-			n.add(b)
-			l.boards[b.id] = b
+			l.register(b)
 		}
 	}
 	for range r.length() {
@@ -120,7 +119,7 @@ func (w *writer) board(b *board, rows map[*row]int) {
 	w.num(b.states[:]...)
 	e := &b.power
 	w.flag(e.counted)
-	w.num(e.last, e.value, e.rest, e.pending, e.due, e.later, int64(e.basis), int64(len(e.shares)))
+	w.num(e.last, e.changed, e.read, int64(e.pace[0]), int64(e.pace[1]), e.value, e.rest, e.pending, e.due, e.later, int64(e.basis), int64(len(e.shares)))
 	for _, s := range e.shares {
 		w.num(int64(rows[s.row]), int64(s.hour), int64(s.ms), int64(s.busy), int64(s.measured))
 		w.flag(s.whole)
@@ -179,7 +178,12 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 	}
 	e := &b.power
 	e.counted = r.flag()
-	r.num(&e.last, &e.value, &e.rest, &e.pending, &e.due, &e.later)
+	r.num(&e.last)
+	if e.changed, e.read = e.last, e.last-unread; r.format > withoutChanges {
+		r.num(&e.changed, &e.read)
+		e.pace = pace{int32(r.within(outage + 1)), int32(r.within(outage + 1))}
+	}
+	r.num(&e.value, &e.rest, &e.pending, &e.due, &e.later)
 	e.basis = Basis(r.within(int64(numBasis)))
 	for range r.length() {
 		i := r.within(int64(len(rows)))
@@ -194,6 +198,7 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 	b.current.rest = State(r.within(int64(NumStates)))
 	for range r.within(maxParts + 1) {
 		b.current.parts = append(b.current.parts, r.part(b))
+		b.job = b.current.parts[0].owner.ofJob()
 	}
 	if r.bad || b.first <= 0 || b.until < b.first || e.pending < 0 || e.later < 0 || b.id == "" {
 		return nil
@@ -273,7 +278,9 @@ type Known struct {
 	Until                int64 // the newest snapshot
 	// Listed is true where a part has a pod or is free: something listed the board.
 	Listed bool
-	Parts  []KnownPart
+	// Job is true where a part has a job, or where it is not known what any part has.
+	Job   bool
+	Parts []KnownPart
 }
 
 // KnownPart is a part of the newest snapshot.
@@ -286,9 +293,10 @@ func (l *Ledger) Known(f func(*Known)) {
 		if b.virtual {
 			continue
 		}
-		k := Known{Board: b.id, Cluster: b.node.key.cluster, Node: b.node.key.name, Class: b.class, Until: max(b.until, b.open)}
+		k := Known{Board: b.id, Cluster: b.node.key.cluster, Node: b.node.key.name, Class: b.class, Until: max(b.until, b.open), Job: b.current.unknown()}
 		for _, q := range b.current.points() {
 			k.Listed = k.Listed || q.state == Free || q.owner != nil && q.owner.Pod != ""
+			k.Job = k.Job || q.owner.ofJob()
 			k.Parts = append(k.Parts, KnownPart{q.id, q.profile})
 		}
 		f(&k)

@@ -32,15 +32,28 @@ func TestStateThatIsNotWhole(t *testing.T) {
 	}
 }
 
-// testdata/state-5 is of the release before clusters of Slurm were kept.
+// testdata/state-5 is of the release before clusters of Slurm were kept, and state-6 of the one
+// before the times at which counters of energy changed.
 func TestStateOfAnOlderRelease(t *testing.T) {
-	state, err := os.ReadFile("testdata/state-5")
-	require.NoError(t, err)
-	old, err := Restore(config(), state)
-	require.NoError(t, err)
-	l := New(config(), t0)
-	run(l, fleet(3), t0, t0+5*minute)
-	assert.Equal(t, whole(l), whole(old))
+	for _, file := range []string{"testdata/state-5", "testdata/state-6"} {
+		state, err := os.ReadFile(file)
+		require.NoError(t, err)
+		old, err := Restore(config(), state)
+		require.NoError(t, err)
+		l := New(config(), t0)
+		run(l, fleet(3), t0, t0+5*minute)
+		assert.Equal(t, whole(l), whole(old), file)
+		run(old, fleet(3), t0+5*minute, t0+10*minute)
+		assert.Zero(t, old.Counts().EnergyGap, file)
+		assert.Greater(t, energyOf(old), energyOf(l), file)
+	}
+}
+
+func energyOf(l *Ledger) (sum int64) {
+	for _, total := range l.Totals() {
+		sum += total.Energy[OfBoard] + total.Energy[OfShare]
+	}
+	return sum
 }
 
 // The cluster of Slurm is a part of an account, and comes back from a state.

@@ -6,6 +6,8 @@
 package pricing
 
 import (
+	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"time"
@@ -138,6 +140,57 @@ func (p *Pricing) Gauges() map[string]Gauge {
 	}
 	return all
 }
+
+// readings are what gauges reported, as they are stored.
+type readings struct {
+	Currency string          `json:"currency"`
+	Prices   prices.Readings `json:"prices,omitempty"`
+	Carbon   prices.Readings `json:"carbon,omitempty"`
+}
+
+// Readings returns what gauges reported, to be continued with after a restart; nil where no price
+// and no intensity is taken from a gauge.
+func (p *Pricing) Readings(now time.Time) []byte {
+	if len(p.Gauges()) == 0 {
+		return nil
+	}
+	var r readings
+	if p.book != nil {
+		r.Currency, r.Prices = p.book.Currency, p.book.Readings(now)
+	}
+	if p.carbon != nil {
+		r.Carbon = p.carbon.Readings(now)
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // texts and numbers alone
+	}
+	return text
+}
+
+// Restore continues with readings. Prices in another currency are left out.
+func (p *Pricing) Restore(text []byte, now time.Time) error {
+	var r readings
+	if len(text) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return errReadings
+	}
+	ok := true
+	if p.book != nil && r.Currency == p.book.Currency {
+		ok = p.book.Restore(r.Prices, now)
+	}
+	if p.carbon != nil {
+		ok = p.carbon.Restore(r.Carbon, now) && ok
+	}
+	if !ok {
+		return errReadings
+	}
+	return nil
+}
+
+var errReadings = errors.New("some are damaged, of a clock that is ahead, or of another version")
 
 // Unpriced returns the time of rows without a price by model, in ms of a GPU.
 func Unpriced(totals []ledger.Total) map[string]int64 {

@@ -4,9 +4,9 @@
 package share
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 )
 
 // MIGBy is what the share of a MIG instance is measured by.
@@ -82,43 +82,12 @@ func NamesModel(model, part string) bool {
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLetter(c byte) bool { return c >= 'A' && c <= 'Z' }
 
-// Profile is a MIG profile, such as 3g.40gb: compute slices, and memory in GB.
-type Profile struct{ Compute, MemoryGB int64 }
-
-// ParseProfile reads the name of a profile. What follows a plus (extensions such as +me)
-// and a leading compute instance (1c.) change neither slices nor memory.
-func ParseProfile(name string) (Profile, error) {
-	bare, _, _ := strings.Cut(strings.ToLower(name), "+")
-	parts := strings.Split(bare, ".")
-	if len(parts) == 3 && strings.HasSuffix(parts[0], "c") {
-		parts = parts[1:]
-	}
-	if len(parts) != 2 {
-		return Profile{}, fmt.Errorf("%q is no MIG profile: write one as 3g.40gb", name)
-	}
-	compute, errC := number(parts[0], "g")
-	memory, errM := number(parts[1], "gb")
-	if errC != nil || errM != nil {
-		return Profile{}, fmt.Errorf("%q is no MIG profile: write one as 3g.40gb", name)
-	}
-	return Profile{compute, memory}, nil
-}
-
-func number(s, unit string) (int64, error) {
-	digits, found := strings.CutSuffix(s, unit)
-	n, err := strconv.ParseInt(digits, 10, 32)
-	if !found || err != nil || n <= 0 || digits[0] == '+' {
-		return 0, strconv.ErrSyntax
-	}
-	return n, nil
-}
-
 // Instance returns the share of a MIG instance of its board. memoryMiB is the memory of
 // the board, 0 where it is not known. estimated is true where the slices of the model are
 // not known and the share is that of the memory.
 //
 // ok is false where nothing is known that a share could be computed from.
-func Instance(profile Profile, slices Slices, by MIGBy, memoryMiB int64) (f Fraction, estimated, ok bool) {
+func Instance(profile migprofile.Profile, slices Slices, by MIGBy, memoryMiB int64) (f Fraction, estimated, ok bool) {
 	if slices.Compute <= 0 || slices.Memory <= 0 {
 		if memoryMiB <= 0 {
 			return Fraction{}, false, false
@@ -142,7 +111,7 @@ func Instance(profile Profile, slices Slices, by MIGBy, memoryMiB int64) (f Frac
 
 // memorySlices returns how many memory slices a profile has: by its gigabytes where the
 // memory of the board is known, else as profiles of that many compute slices usually have.
-func memorySlices(p Profile, s Slices, memoryMiB int64) int64 {
+func memorySlices(p migprofile.Profile, s Slices, memoryMiB int64) int64 {
 	if memoryMiB > 0 {
 		// Rounded to the nearest: 1g.18gb of 140 GiB is one slice of eight.
 		return max(1, (p.MemoryGB*1024*s.Memory*2+memoryMiB)/(2*memoryMiB))

@@ -35,6 +35,8 @@ var (
 	temperaturePlace = slices.Index(Reasons, &temperature)
 	lostPlace        = slices.Index(Reasons, &lost)
 	recurringPlace   = slices.Index(Reasons, &recurring)
+	eccPlace         = slices.Index(Reasons, &eccUncorrected)
+	pendingPlace     = slices.Index(Reasons, &remapPending)
 	rasPlace         = slices.Index(Reasons, &rasFatal)
 	cutPlace         = slices.Index(Reasons, &linkDown)
 )
@@ -120,8 +122,13 @@ func (b *Board) Take(values []float64, places *Places, at pcommon.Timestamp) {
 func (b *Board) found(reason int, f *Finding, at pcommon.Timestamp) {
 	switch {
 	case f.Raise:
-		if reason == linkErrorsPlace {
+		switch reason {
+		case linkErrorsPlace:
 			f.Action = b.linkEpisode(at)
+		case eccPlace:
+			if a := b.active.find(eccPlace); a != nil && slices.Contains(a.Codes, xidUncontained) {
+				f.State, f.Variant = health.Failed, 0
+			}
 		}
 		b.active.raise(reason, at, *f)
 	case f.Clear && len(b.active) > 0 && Reasons[reason].ClearedBy&^Person == 0:
@@ -207,12 +214,18 @@ func (b *Board) Seen(e Evidence, at pcommon.Timestamp) {
 	b.settle(before, at)
 }
 
+// ResetAt is the time of the first page after the newest reset or boot; 0: none was seen.
+func (b *Board) ResetAt() pcommon.Timestamp { return b.evidence }
+
 func (b *Board) see(e Evidence, at pcommon.Timestamp) {
 	down := b.active.find(linkDownPlace) != nil
 	b.active = slices.DeleteFunc(b.active, func(a active) bool {
 		by := a.Reason.ClearedBy
 		if a.reason == recoveryPlace && b.fresh>>recoveryPlace&1 == 0 {
 			by |= Reset | Boot // a line of the kernel log was its only source
+		}
+		if a.reason == pendingPlace && b.fresh>>pendingPlace&1 == 0 {
+			by |= Reset | Boot // an XID was
 		}
 		if a.reason == rasPlace {
 			by = endedBy(a.Action)
@@ -234,7 +247,11 @@ func (b *Board) see(e Evidence, at pcommon.Timestamp) {
 		return
 	}
 	if e&Boot != 0 {
-		s.booted = s.booted || s.lostAt != 0
+		since := s.lostAt
+		if a := b.active.find(lostPlace); a != nil {
+			since = a.Since
+		}
+		s.booted = s.booted || since != 0 && since < at
 	}
 	if e&Person != 0 {
 		s.faults.drop(at)

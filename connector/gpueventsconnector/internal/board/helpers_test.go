@@ -91,6 +91,13 @@ func (w *watch) rise(p page, name string, by float64, lasts time.Duration) *watc
 	return w
 }
 
+// riseSlowly is rise where the exporter reads the board for every fourth page.
+func (w *watch) riseSlowly(p page, name string, by float64) {
+	for range 5 {
+		w.rise(p, name, by, 0).see(p, 2*w.every)
+	}
+}
+
 func (w *watch) xid(code int) *watch {
 	w.XID(code, XIDOf(code), w.at())
 	w.now = w.now.Add(w.every)

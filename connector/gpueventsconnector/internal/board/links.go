@@ -95,8 +95,15 @@ func judgeNVLink(r Readings, m *Memory, at pcommon.Timestamp) Finding {
 	if recovered >= 1 {
 		f.Raise, f.Value, f.Threshold = true, recovered, 1
 	}
-	if rate := crc / since.Seconds(); since > 0 && rate >= crcPerSecond {
-		f.Raise, f.Value, f.Threshold, f.Variant = true, rate, crcPerSecond, linkCRC
+	if crc > 0 || m.crcAt == 0 {
+		rose, long := m.crcAt.move(at)
+		if long || rose > longest {
+			rose = longest
+		}
+		// The exporter may read the board less often than it is scraped.
+		if rate := crc / max(since, rose).Seconds(); since > 0 && rate >= crcPerSecond {
+			f.Raise, f.Value, f.Threshold, f.Variant = true, rate, crcPerSecond, linkCRC
+		}
 	}
 	if f.Raise {
 		w.bad |= 1

@@ -20,6 +20,7 @@ type Memory struct {
 	// Counts that were read last.
 	ecc, pages, replays float64
 	links               [linkCounts]float64
+	crcAt               clock // when the CRC errors rose last
 
 	loaded                 time.Duration // for which the PCIe link was narrow, or not, under load
 	loadAt                 clock

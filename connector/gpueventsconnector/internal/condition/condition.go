@@ -65,7 +65,7 @@ type Condition struct {
 // known.
 func (c *Condition) Take(at pcommon.Timestamp, v Verdict) {
 	if at < c.At || at.AsTime().Sub(c.At.AsTime()) > MaxGap {
-		c.since, c.over = [maxLevels]pcommon.Timestamp{}, 0
+		c.Restart()
 	}
 	c.At = at
 	for i := range c.since {
@@ -83,6 +83,9 @@ func (c *Condition) Take(at pcommon.Timestamp, v Verdict) {
 		c.over = at
 	}
 }
+
+// Restart starts all durations again: nothing is known of the time until the next point.
+func (c *Condition) Restart() { c.since, c.over = [maxLevels]pcommon.Timestamp{}, 0 }
 
 // Next is the level of the condition at the time at, if its input does not change
 // until then.

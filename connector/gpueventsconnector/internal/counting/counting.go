@@ -49,6 +49,22 @@ func (s *Series) Known() (value float64, start pcommon.Timestamp, derived, ok bo
 	return s.main.value, s.main.start, s.derived, s.known
 }
 
+// Restarted notes that what is counted began again from 0. A reader that counts is no part
+// of it.
+func (s *Series) Restarted() {
+	if s.known && !s.derived {
+		s.main.value, s.other = 0, stream{}
+	}
+}
+
+// Counted is the count of the newest page; 0 where it had none, or its reader counts.
+func (s *Series) Counted() float64 {
+	if !s.known || s.derived || s.absent {
+		return 0
+	}
+	return s.main.value
+}
+
 // Missing notes a page without the count.
 func (s *Series) Missing() { s.absent = true }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/straggler"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
@@ -29,6 +30,7 @@ type device struct {
 	opened   bool              // it is in devices.open
 	snapshot pcommon.Timestamp // the time of the points that are read; 0: all were judged
 	at       pcommon.Timestamp // the newest time that was judged
+	returned pcommon.Timestamp // the time of the first point after the newest gap
 	known    bool              // there was a time before, or a stored state
 	// The readings of snapshot, or else of at.
 	values   []float64
@@ -64,6 +66,7 @@ func (d *device) noticed() (at pcommon.Timestamp, seen time.Duration) {
 type absence struct {
 	exporter   subject.ExporterID // that has it on its pages; zero: not known yet
 	missed     int                // scrapes of exporter without it since its last point
+	missedAt   pcommon.Timestamp  // the time of the first of them
 	valued     bool               // its exporter did read it
 	measuredAt pcommon.Timestamp  // when it last did, after a restart at the latest; 0: before it
 	blank      int                // times since then with a point of the device, and no value of it
@@ -233,6 +236,7 @@ const (
 	ofSchedulable
 	ofNodeInfo
 	ofService
+	ofPeers // read by the comparison of boards alone
 )
 
 // kinds are the metrics that are not about a device or a service.
@@ -248,6 +252,7 @@ type input struct {
 	kind     kind
 	measured bool // it is a value of the device itself
 	reads    []slots
+	peers    straggler.Input // of the comparison of boards; nil: it does not read the metric
 }
 
 // slots are the places of an input's readings among those of a device.
@@ -293,6 +298,16 @@ func (in *inputs) add(r *rule.Rule) (places []int) {
 		}
 	}
 	return places
+}
+
+// compare adds a metric that the comparison of boards reads.
+func (in *inputs) compare(metric string, read straggler.Input) {
+	i := in.table.Get(metric)
+	if i == nil {
+		i = &input{kind: ofPeers, measured: isMeasured(metric)}
+		in.table.Put(metric, i)
+	}
+	i.peers = read
 }
 
 func (in *inputs) place(i *input, read rule.Input) (places []int) {

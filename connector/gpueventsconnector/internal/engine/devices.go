@@ -123,6 +123,9 @@ func (s *devices) openAt(d *device, at pcommon.Timestamp) bool {
 	if !s.isNew(at, d.snapshot, d.at, d.seen) {
 		return false
 	}
+	if s.gap(d, at) {
+		d.returned = at
+	}
 	if last := d.latest(); last != 0 && at > last {
 		d.gaps = [2]time.Duration{time.Duration(at - last), d.gaps[0]}
 	}
@@ -170,6 +173,16 @@ func (s *devices) judgeOpen(age time.Duration) {
 			d.opened = false
 			s.judge(d)
 		}
+	}
+}
+
+// resume starts all durations again.
+func (s *devices) resume() {
+	for _, d := range s.all {
+		for i := range d.conditions {
+			d.conditions[i].Restart()
+		}
+		d.missed, d.blank, d.measuredAt = 0, 0, 0
 	}
 }
 

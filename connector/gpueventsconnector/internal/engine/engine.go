@@ -63,6 +63,8 @@ type Engine struct {
 
 	forgot time.Duration // when the last round of forgetting was
 	times  []pcommon.Timestamp
+
+	resource resource // that is read
 }
 
 // New returns an engine that has seen nothing.
@@ -76,16 +78,28 @@ func New(o Options) *Engine {
 	e.devices.boards.exporters = e.exporters.all
 	e.nodes = newNodes(e.ledger, &o, &e.inputs)
 	e.services = newServices(e.ledger, &o, &e.inputs, e.nodes)
-	e.stragglers = newStragglers(e.ledger, &o, e.devices)
+	e.stragglers = newStragglers(e.ledger, &o, &e.inputs, e.devices)
 	return e
+}
+
+// advance moves time on. After a time for which this process did not run, durations start again,
+// and nodes have the time to come back that they have after a restart.
+func (e *Engine) advance(now time.Time) {
+	if !e.ledger.advance(now) {
+		return
+	}
+	e.devices.resume()
+	e.exporters.resume()
+	e.nodes.resume()
 }
 
 // Consume reads one batch.
 func (e *Engine) Consume(md pmetric.Metrics, now time.Time) {
 	e.advance(now)
+	e.stragglers.advance()
 	e.read(md)
 	e.services.judge(md)
-	e.stragglers.read(md)
+	e.stragglers.refuse()
 }
 
 // ExpectLines notes that a pipeline has lines of the kernel log: the state has then what a

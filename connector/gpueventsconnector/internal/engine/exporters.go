@@ -108,6 +108,13 @@ func (s *exporters) judgeOpen(age time.Duration) {
 	}
 }
 
+// resume starts all durations again.
+func (s *exporters) resume() {
+	for _, x := range s.all {
+		x.down.Restart()
+	}
+}
+
 // judge judges one scrape, of which all parts have arrived.
 func (s *exporters) judge(x *exporter) {
 	x.snapshot, x.at = 0, x.snapshot

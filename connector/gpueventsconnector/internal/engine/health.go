@@ -37,6 +37,8 @@ type boards struct {
 	cleared    map[string]time.Time // by hw.id or node
 
 	devices   map[subject.DeviceID]*device
+	pending   map[*device]struct{}
+	xid       *notices
 	exporters map[subject.ExporterID]*exporter
 	sites     sites
 	judged    subjects // those with a health to publish
@@ -57,7 +59,7 @@ func noSubjects() subjects { return subjects{map[*device]struct{}{}, map[subject
 func newBoards(l *ledger, o *Options, in *inputs, d *devices) *boards {
 	b := &boards{
 		ledger: l, kinds: map[model]board.Kind{}, maxReasons: o.MaxReasons, expected: o.Expected, cleared: o.Cleared,
-		devices: d.all, sites: d.sites, judged: noSubjects(), written: noSubjects(), moved: map[*device]subject.Device{},
+		devices: d.all, pending: d.pending, xid: &d.xid, sites: d.sites, judged: noSubjects(), written: noSubjects(), moved: map[*device]subject.Device{},
 	}
 	if b.on = o.settings(&devicerules.Health).Enabled(); !b.on {
 		return b
@@ -107,6 +109,8 @@ type healthOf struct {
 	condition condition.Condition // its level is the state
 	reported  string              // the verdict of the last event
 	driver    string
+	// undriven is the time of the first page since then without a version of the driver; 0: all had one.
+	undriven  pcommon.Timestamp
 	energy    float64 // on the last page before it was lost
 	published healthmetrics.Published
 }
@@ -134,9 +138,11 @@ func (b *boards) judge(d *device, hot, cut bool) {
 	}
 	if driver := d.Facts.Driver; driver != "" {
 		if h.driver != "" && h.driver != driver {
-			h.board.Seen(board.Driver|board.Reset, d.at)
+			h.board.Seen(board.Driver|board.Reset, cmp.Or(h.undriven, d.at))
 		}
-		h.driver = driver
+		h.driver, h.undriven = driver, 0
+	} else if h.undriven == 0 {
+		h.undriven = d.at
 	}
 	// A page that repeats old values is no evidence that a cause is over.
 	if x := b.exporters[d.exporter]; x == nil || !x.WasFrozen() {
@@ -260,7 +266,8 @@ func (b *boards) restore(d *device, s *state.Device) {
 		h.published = healthmetrics.Restored(listed(&v))
 	}
 	if site := b.sites.of(d); site != nil && s.Boot != "" {
-		site.boot = s.Boot
+		site.boot, site.bootAt = s.Boot, pcommon.Timestamp(s.BootAt)
+		site.informed, site.informedSeen = site.bootAt, b.now
 	}
 	for _, name := range []string{d.ID.ID, d.Facts.Node} {
 		if before, set := b.cleared[name]; set && !before.After(b.wall) {

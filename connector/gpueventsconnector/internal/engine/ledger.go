@@ -13,6 +13,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/kernellog"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/lapse"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
@@ -61,7 +62,13 @@ type ledger struct {
 	counts  Counts
 }
 
-func (l *ledger) advance(now time.Time) { l.now, l.wall = l.clock.read(now), now }
+// advance moves time on, and reports whether this process did not run, or its clock was set, for
+// longer than a point is true.
+func (l *ledger) advance(now time.Time) (lapsed bool) {
+	passed := l.clock.read(now)
+	l.now, l.wall = l.clock.ran, now
+	return passed.Lapsed(l.staleness)
+}
 
 // due reports whether the time t of a subject, with its newest point of the time at that
 // arrived at seen, has passed here, and whether that point is fresh enough to
@@ -157,18 +164,17 @@ const maxStep = 5 * time.Second
 // clock counts the time for which this process was running. It does not follow
 // a wall clock that is set.
 type clock struct {
-	last time.Time
-	ran  time.Duration
+	first time.Time
+	watch lapse.Watch
+	ran   time.Duration // never 0
 }
 
-// read returns the time that has passed, which is never 0.
-func (c *clock) read(now time.Time) time.Duration {
-	if c.last.IsZero() {
-		c.last, c.ran = now, 1
+// read moves the clock on, and returns what passed.
+func (c *clock) read(now time.Time) lapse.Tick {
+	if c.first.IsZero() {
+		c.first, c.ran = now, 1
 	}
-	if d := now.Sub(c.last); d > 0 { // monotonic, where now has such a reading
-		c.ran += min(d, maxStep)
-	}
-	c.last = now
-	return c.ran
+	passed := c.watch.Take(now.Round(0), now.Sub(c.first)) // monotonic, where now has such a reading
+	c.ran += min(passed.Since, maxStep)
+	return passed
 }

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -13,6 +14,13 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
+
+// gap reports whether the time from the newest point of a device to the time at is more than
+// one or two intervals: in it the node may have been booted. Before the first point it is.
+func (l *ledger) gap(d *device, at pcommon.Timestamp) bool {
+	last := d.latest()
+	return last == 0 || at.AsTime().Sub(last.AsTime()) > max(l.staleness, 2*d.interval())
+}
 
 // reconfiguring takes a point of gpu.node.mig.reconfiguring.
 func (s *devices) reconfiguring(n subject.Node, at pcommon.Timestamp, on bool) {
@@ -71,10 +79,12 @@ func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp, unrecognized 
 			d.missed = 0
 			continue
 		}
-		d.missed++
+		if d.missed++; d.missed == 1 {
+			d.missedAt = at
+		}
 		away := s.now - d.seen
-		if seen != 0 {
-			away = time.Duration(at - seen)
+		if seen != 0 { // an outage of the exporter, or of this process, is no absence of its devices
+			away = min(time.Duration(at-seen), time.Duration(at-d.missedAt)+cmp.Or(d.interval(), s.staleness/3))
 		}
 		a := devicerules.Absence{Scrapes: d.missed, Away: away, Interval: d.interval()}
 		if !a.Lost(s.lost.scrapes, s.staleness) {
@@ -143,5 +153,7 @@ func (s *devices) lose(d *device, at pcommon.Timestamp, blank bool) {
 	s.move(&d.lost, &devicerules.DeviceLostSpec, devicerules.DeviceLost.Event, 1, at, func(ev *event.Event) {
 		devicerules.DescribeLost(&d.Device, blank, event.Names(s.sites.instances(d)), ev)
 	})
-	s.boards.lost(d, true, at)
+	if !blank { // nothing is read of it: its health is not known
+		s.boards.lost(d, true, at)
+	}
 }

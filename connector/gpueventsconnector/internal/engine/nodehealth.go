@@ -24,9 +24,14 @@ const countAfter = 5 * time.Minute
 type nodeHealth struct {
 	boot     string // the id of its boot; empty: not known
 	hostType string // likewise
+	// bootAt is the time of the newest point with that id, informed that of the newest point of
+	// gpu.node.info, and informedSeen when that arrived.
+	bootAt, informed pcommon.Timestamp
+	informedSeen     time.Duration
 	// first and paged are when its first and its newest page arrived; 0: there was none.
 	first, paged time.Duration
 	page         pcommon.Timestamp   // the time of the newest page
+	returned     pcommon.Timestamp   // that of the first page after the newest gap
 	few          condition.Condition // it has fewer boards than expected
 	missed       bool                // that was published last
 	published    healthmetrics.Published
@@ -44,29 +49,31 @@ func (b *boards) info(n subject.Node, is nodeInfo, at pcommon.Timestamp) {
 		return
 	}
 	site := b.sites[n]
+	if site != nil && at < site.informed && b.now-site.informedSeen < clockSet {
+		b.counts.Late++
+		return
+	}
 	if site == nil {
 		if b.expected[is.hostType] == 0 || len(b.sites) >= 2*b.maxSubjects {
 			return
 		}
 		site = b.sites.get(n) // one without any board is missed too
 	}
-	site.hostType = is.hostType
-	var seen board.Evidence
-	if is.boot != "" && is.boot != site.boot {
-		if site.boot != "" { // the first one that is read is no boot
-			seen = board.Boot | board.Reset
-		}
-		site.boot = is.boot
-		b.changed = true
+	site.hostType, site.informed, site.informedSeen = is.hostType, at, b.now
+	booted, before := false, site.bootAt
+	if is.boot != "" {
+		booted = site.boot != "" && site.boot != is.boot // the first one that is read is no boot
+		b.changed = b.changed || site.boot != is.boot
+		site.boot, site.bootAt = is.boot, at
 	}
 	// What cannot be read is left out here: gpu_allocation, which has the annotation, warns.
 	acknowledged, _ := health.ParseCleared(is.cleared, at.AsTime())
 	for d := range site.devices {
+		if booted {
+			b.booted(d, before, at)
+		}
 		if !b.has(d) {
 			continue
-		}
-		if seen != 0 {
-			d.health.board.Seen(seen, at)
 		}
 		for _, c := range acknowledged {
 			if c.ID == "" || c.ID == d.ID.ID {
@@ -77,6 +84,48 @@ func (b *boards) info(n subject.Node, is nodeInfo, at pcommon.Timestamp) {
 	}
 }
 
+// bootLag is how much later than the first page after a boot the boot's id is read at most
+// while the id of the boot before is still read.
+const bootLag = time.Minute
+
+// booted takes that the node of a device was booted: at the latest at the time at, at which
+// another id of its boot was read, and not before the id of the boot before was read last. An
+// agent reads the id before the device's first page after the boot, or some time later. What
+// pages since the boot report is not over, and has happened since then.
+func (b *boards) booted(d *device, before, at pcommon.Timestamp) {
+	since, known := at, true
+	back := max(d.returned, d.health.board.ResetAt())
+	switch site := b.sites.of(d); {
+	case b.gap(d, at): // no page of it since
+		if site.returned > d.latest() {
+			since = min(site.returned, at) // but some of the node
+		}
+	case back > before, at.AsTime().Sub(back.AsTime()) <= bootLag:
+		since, known = min(back, at), back > before
+	default: // no gap between pages shows when it was
+		since, known = before, false
+	}
+	if b.has(d) {
+		d.health.board.Seen(board.Boot|board.Reset, since)
+	}
+	if !known { // which pages are of before it
+		return
+	}
+	d.xids.Booted(since)
+	b.instance(d)
+	if b.has(d) {
+		for _, code := range d.xids.Happened {
+			d.health.board.XID(int(code), board.XIDOf(int(code)), d.at)
+		}
+	}
+	switch {
+	case b.xid.quiet:
+		d.xids.Forget()
+	case d.xids.Pending():
+		b.pending[d] = struct{}{}
+	}
+}
+
 // page takes that an exporter of a node was scraped at a time.
 func (b *boards) page(n subject.Node, site *site, at pcommon.Timestamp) {
 	if !b.on {
@@ -84,6 +133,9 @@ func (b *boards) page(n subject.Node, site *site, at pcommon.Timestamp) {
 	}
 	if site.first == 0 {
 		site.first = b.now
+	}
+	if at.AsTime().Sub(site.page.AsTime()) > b.staleness {
+		site.returned = at
 	}
 	site.paged, site.page = b.now, at
 	b.judged.nodes[n] = struct{}{}
@@ -105,7 +157,7 @@ func (b *boards) count(n subject.Node, site *site) {
 		case !b.has(d):
 		case !b.fresh(d):
 			return
-		case d.lost.Level == 0:
+		case d.lost.Level == 0, d.blank > 0: // it is there
 			have++
 		}
 	}

@@ -169,6 +169,13 @@ func (s *nodes) schedulable(id subject.Node, at pcommon.Timestamp, on bool) {
 	n.cordoned, n.cordon = !on, at
 }
 
+// resume makes nodes what Restore makes them: their agents have the time to connect again.
+func (s *nodes) resume() {
+	for _, n := range s.all {
+		n.seen, n.restored = s.now, true
+	}
+}
+
 // elapse raises gpu.node.lost for nodes that are silent. A cordoned node is expected to go.
 func (s *nodes) elapse() {
 	if !s.on {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/answers"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/kernellog"
+	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/straggler"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
@@ -26,11 +27,8 @@ import (
 
 // resource is the resource of the points that are read.
 type resource struct {
-	attrs   pcommon.Map
-	device  subject.DeviceID
-	facts   subject.Facts
-	notGPU  bool // hw.type is another kind of hardware
-	replica bool // of a shared device: it comes and goes with its owner
+	straggler.Source
+	attrs pcommon.Map
 
 	last   *device // of the last point
 	shown  bool    // last has what the resource contains
@@ -42,80 +40,29 @@ type resource struct {
 	valued bool              // and one of what is measured on a device
 }
 
-// describe reads the resource's attributes.
-func (r *resource) describe() {
-	r.facts.Index = -1
-	for k, v := range r.attrs.All() {
-		if v.Type() == pcommon.ValueTypeInt && k == names.GPUIndex {
-			r.facts.Index = v.Int()
-		}
-		if v.Type() != pcommon.ValueTypeStr {
-			continue
-		}
-		to := (*string)(nil)
-		switch k {
-		case names.HwID:
-			to = &r.device.ID
-		case names.K8sClusterName:
-			to = &r.device.Cluster
-		case names.K8sNodeName:
-			to = &r.facts.Node
-		case names.HostName:
-			to = &r.facts.Host
-		case names.HwParent:
-			to = &r.facts.Parent
-		case names.HwModel:
-			to = &r.facts.Model
-		case names.GPUPCIAddress:
-			to = &r.facts.PCI
-		case names.HwDriverVersion:
-			to = &r.facts.Driver
-		case names.K8sNamespaceName:
-			to = &r.facts.Owner.Namespace
-		case names.K8sPodName:
-			to = &r.facts.Owner.Pod
-		case names.K8sContainerName:
-			to = &r.facts.Owner.Container
-		case names.ServiceName:
-			to = &r.facts.Owner.Service
-		case names.HwType:
-			r.notGPU = v.Str() != names.HwTypeGPU && v.Str() != ""
-		default:
-			to = r.facts.Owner.Job.Text(k)
-		}
-		if to != nil {
-			*to = event.Bounded(v.Str())
-		}
-	}
-	if r.facts.Owner.Job.ID == "" {
-		r.facts.Owner.Job = subject.Job{}
-	}
-	_, replica := deviceid.CutReplica(r.device.ID)
-	r.replica = replica != ""
-}
-
 // node is the node of a point.
 func (r *resource) node(p pmetric.NumberDataPoint) subject.Node {
-	node := r.facts.Node
+	node := r.Facts.Node
 	if node == "" {
 		node = event.Bounded(points.Str(p.Attributes(), names.K8sNodeName))
 	}
-	return subject.Node{Cluster: r.device.Cluster, Name: node}
+	return subject.Node{Cluster: r.Device.Cluster, Name: node}
 }
 
 // read reads one batch. Points of several times are read one time after the other.
 func (e *Engine) read(md pmetric.Metrics) {
 	for _, rm := range md.ResourceMetrics().All() {
-		r := resource{attrs: rm.Resource().Attributes()}
-		r.describe()
+		r := &e.resource
+		*r = resource{attrs: rm.Resource().Attributes()}
+		r.Read(r.attrs)
 		times := e.timesOf(rm)
 		if len(times) <= 1 {
-			e.readResource(&r, rm)
+			e.readResource(r, rm)
 			continue
 		}
 		for _, at := range times {
 			r.at, r.live, r.valued, r.last, r.lastID = at, false, false, nil, ""
-			e.readResource(&r, rm)
+			e.readResource(r, rm)
 		}
 	}
 }
@@ -234,15 +181,15 @@ func (e *Engine) readResource(r *resource, rm pmetric.ResourceMetrics) {
 
 // see notes that there is telemetry of the resource.
 func (e *Engine) see(r *resource, metric string, at pcommon.Timestamp) {
-	if e.devices.on && r.device.ID != "" && !r.notGPU && !r.replica && metric != names.GPUAllocation.Name {
-		e.deviceAt(r, r.device.ID, at)
+	if e.devices.on && r.Device.ID != "" && !r.NotGPU && !r.Replica && metric != names.GPUAllocation.Name {
+		e.deviceAt(r, r.Device.ID, at)
 	}
 	if e.onServices {
-		device := r.device.ID
-		if r.notGPU || r.replica {
+		device := r.Device.ID
+		if r.NotGPU || r.Replica {
 			device = ""
 		}
-		e.nodes.see(subject.Node{Cluster: r.device.Cluster, Name: r.facts.Node}, metric, device, r.facts.Owner.ServiceIn(r.device.Cluster), at)
+		e.nodes.see(subject.Node{Cluster: r.Device.Cluster, Name: r.Facts.Node}, metric, device, r.Facts.Owner.ServiceIn(r.Device.Cluster), at)
 	}
 }
 
@@ -250,7 +197,7 @@ func (e *Engine) see(r *resource, metric string, at pcommon.Timestamp) {
 // be used.
 func (e *Engine) deviceAt(r *resource, id string, at pcommon.Timestamp) *device {
 	if r.last == nil || r.lastID != id {
-		d := e.devices.get(subject.DeviceID{Cluster: r.device.Cluster, ID: id})
+		d := e.devices.get(subject.DeviceID{Cluster: r.Device.Cluster, ID: id})
 		if d == nil {
 			return nil
 		}
@@ -260,8 +207,8 @@ func (e *Engine) deviceAt(r *resource, id string, at pcommon.Timestamp) *device 
 	if !e.devices.openAt(r.last, at) {
 		return nil
 	}
-	if first || !r.shown && r.device.ID == id {
-		e.devices.present(r.last, &r.facts, first)
+	if first || !r.shown && r.Device.ID == id {
+		e.devices.present(r.last, &r.Facts, first)
 		r.shown = true
 	}
 	return r.last
@@ -269,6 +216,12 @@ func (e *Engine) deviceAt(r *resource, id string, at pcommon.Timestamp) *device 
 
 // readPoint takes one point of a metric that a rule reads.
 func (e *Engine) readPoint(r *resource, in *input, p pmetric.NumberDataPoint) {
+	if in.peers != nil {
+		in.peers(e.stragglers.fleet, &r.Source, p)
+	}
+	if in.kind == ofPeers {
+		return
+	}
 	if in.kind == ofService {
 		if !e.services.batch.Read(r.attrs, r.metric, p) {
 			e.invalid(r.metric)
@@ -302,13 +255,13 @@ func (e *Engine) readPoint(r *resource, in *input, p pmetric.NumberDataPoint) {
 }
 
 func (e *Engine) readDevice(r *resource, in *input, p pmetric.NumberDataPoint, v float64) {
-	if r.notGPU || r.replica {
+	if r.NotGPU || r.Replica {
 		return
 	}
 	if t := points.Str(p.Attributes(), names.HwType); t != "" && t != names.HwTypeGPU {
 		return
 	}
-	id := r.device.ID
+	id := r.Device.ID
 	if id == "" {
 		if id = event.Bounded(points.Str(p.Attributes(), names.HwID)); id == "" {
 			e.invalid(r.metric)

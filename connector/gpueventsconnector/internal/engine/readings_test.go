@@ -50,11 +50,6 @@ func TestInputsAreThoseOfTheRules(t *testing.T) {
 		for _, other := range rules.All() {
 			for _, in := range other.Reads {
 				read := e.inputs.table.Get(in.Metric.Name) != nil
-				if r.Event == names.EventStraggler { // its fleet reads them
-					read = e.stragglers.fleet != nil && reads[in.Metric.Name]
-				} else {
-					require.Nil(t, e.stragglers.fleet)
-				}
 				require.Equal(t, reads[in.Metric.Name], read, "%s, %s", r.Event, in.Metric.Name)
 			}
 		}

@@ -41,7 +41,7 @@ func (e *Engine) Save() *state.State {
 		if e.devices.boards.has(d) {
 			saved.Driver, saved.Health, saved.Reported = d.health.driver, d.health.board.Save(), d.health.reported
 			if site := e.devices.sites.of(d); site != nil {
-				saved.Boot = site.boot
+				saved.Boot, saved.BootAt = site.boot, uint64(site.bootAt)
 			}
 		}
 		s.Devices = append(s.Devices, saved)

@@ -5,7 +5,6 @@ package engine
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/condition"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/healthmetrics"
@@ -25,12 +24,15 @@ type stragglers struct {
 	reasons straggler.Reasons
 }
 
-func newStragglers(l *ledger, o *Options, d *devices) *stragglers {
+func newStragglers(l *ledger, o *Options, in *inputs, d *devices) *stragglers {
 	s := &stragglers{ledger: l}
 	if !o.settings(&servicerules.Straggler).Enabled() {
 		return s
 	}
 	s.fleet = straggler.NewFleet(l.maxSubjects)
+	for metric, read := range straggler.Inputs {
+		in.compare(metric, read)
+	}
 	s.reasons = func(id subject.DeviceID) (names []string) {
 		if is := d.all[id]; is != nil {
 			for _, r := range is.health.board.Verdict().Reasons {
@@ -42,12 +44,18 @@ func newStragglers(l *ledger, o *Options, d *devices) *stragglers {
 	return s
 }
 
-// read reads a batch.
-func (s *stragglers) read(md pmetric.Metrics) {
+// advance moves the time on before a batch is read.
+func (s *stragglers) advance() {
+	if s.fleet != nil {
+		s.fleet.Advance(s.now, s.wall)
+	}
+}
+
+// refuse counts the boards that found no room in a batch.
+func (s *stragglers) refuse() {
 	if s.fleet == nil {
 		return
 	}
-	s.fleet.Consume(md, s.now, s.wall)
 	for range s.fleet.TakeRefused() {
 		s.unwatched("device")
 	}

@@ -77,7 +77,8 @@ type Device struct {
 	Valued   bool               `json:"valued,omitempty"`
 	LogSince uint64             `json:"log_since,omitempty"` // from when on lines of the kernel log are read
 	Driver   string             `json:"driver,omitempty"`
-	Boot     string             `json:"boot,omitempty"` // the id of the node's boot
+	Boot     string             `json:"boot,omitempty"`    // the id of the node's boot
+	BootAt   uint64             `json:"boot_at,omitempty"` // when it was read last, in nanoseconds since 1970
 	Health   *board.Saved       `json:"health,omitempty"`
 	Reported string             `json:"reported,omitempty"` // what the last event about its health reported
 }

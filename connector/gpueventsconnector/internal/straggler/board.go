@@ -98,21 +98,8 @@ func (b *Board) present(facts *subject.Facts, start string, now time.Duration, w
 		}
 	}
 	if *facts != b.Facts {
-		b.Facts = clone(facts)
+		b.Facts = facts.Clone()
 	}
-}
-
-// clone copies the texts, which otherwise keep their whole batch in memory.
-func clone(f *subject.Facts) subject.Facts {
-	c := *f
-	for _, s := range []*string{
-		&c.Node, &c.Host, &c.Parent, &c.Model, &c.PCI, &c.Driver,
-		&c.Owner.Namespace, &c.Owner.Pod, &c.Owner.Container, &c.Owner.Service,
-		&c.Owner.Job.Cluster, &c.Owner.Job.ID, &c.Owner.Job.User, &c.Owner.Job.Account, &c.Owner.Job.Partition, &c.Owner.Job.Namespace,
-	} {
-		*s = strings.Clone(*s)
-	}
-	return c
 }
 
 // prepare finds the peers of a board for a comparison, where it has any. Among others it
@@ -151,17 +138,17 @@ func (b *Board) peers(now time.Duration) (g group, compared bool) {
 
 // minute are the samples of a busy board in one minute.
 type minute struct {
-	number    int
+	number    int32
 	samples   int32
 	clock     float64 // sum, in Hz
-	throttled [throttles]float64
+	throttled [throttles]float32
 }
 
 // in returns the minute with that number, emptied where it was another one.
 func (b *Board) in(number int) *minute {
 	m := &b.minutes[number%len(b.minutes)]
-	if m.number != number {
-		*m = minute{number: number}
+	if int(m.number) != number {
+		*m = minute{number: int32(number)}
 	}
 	return m
 }
@@ -169,7 +156,7 @@ func (b *Board) in(number int) *minute {
 // total adds up the minutes before that one.
 func (b *Board) total(before int) (t minute) {
 	for _, m := range b.minutes {
-		if m.number < before && m.number >= before-window {
+		if number := int(m.number); number < before && number >= before-window {
 			t.samples += m.samples
 			t.clock += m.clock
 			for i := range m.throttled {
@@ -194,7 +181,7 @@ type sample struct {
 	at          pcommon.Timestamp
 	minute      int     // in which they arrived
 	clock, busy float64 // NaN: there was none
-	throttled   [throttles]float64
+	throttled   [throttles]float32
 }
 
 // close ends a time: of a busy board it counts.

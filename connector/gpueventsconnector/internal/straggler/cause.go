@@ -50,7 +50,7 @@ func explain(boards []*Board, now time.Duration, reasons Reasons) {
 	for kind := range throttles {
 		for i, b := range boards {
 			t := b.total(int(now / time.Minute))
-			shares[i][kind] = t.throttled[kind] / float64(t.samples)
+			shares[i][kind] = float64(t.throttled[kind]) / float64(t.samples)
 			all[i] = shares[i][kind]
 		}
 		medians[kind] = middle(all)

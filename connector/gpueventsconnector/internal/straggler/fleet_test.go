@@ -22,8 +22,9 @@ import (
 type gpu struct {
 	id, parent, service, pod, model string
 	clock, busy, limit              float64
-	throttle                        string  // reason
-	heat                            float64 // seconds a second
+	throttle                        string        // reason
+	heat                            float64       // seconds a second
+	refresh                         time.Duration // of that counter; 0: for each scrape
 	started                         time.Duration
 	reason                          string
 	noStart                         bool // its start is not known
@@ -94,9 +95,24 @@ func (g *gpu) add(md pmetric.Metrics, begin time.Time, now time.Duration) {
 	if g.throttle != "" {
 		point(&names.GPUThrottleActive, 1, names.GPUThrottleReason, g.throttle)
 	}
-	point(&names.GPUThrottleDuration, g.heat*now.Seconds(), names.GPUThrottleReason, "thermal")
+	point(&names.GPUThrottleDuration, g.heat*now.Truncate(g.refresh).Seconds(), names.GPUThrottleReason, "thermal")
 	if g.reason != "" {
 		point(&names.GPUHealthReason, 1, names.GPUHealthReason.Name, g.reason)
+	}
+}
+
+// read reads a batch, as the engine does.
+func (w *world) read(md pmetric.Metrics) {
+	w.Advance(w.now, w.begin.Add(w.now))
+	for _, rm := range md.ResourceMetrics().All() {
+		var s Source
+		s.Read(rm.Resource().Attributes())
+		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+			dps, _ := points.Numbers(m)
+			for _, p := range dps.All() {
+				Inputs[m.Name()](w.Fleet, &s, p)
+			}
+		}
 	}
 }
 
@@ -110,7 +126,7 @@ func (w *world) run(d time.Duration) []string {
 			for _, g := range w.gpus {
 				g.add(md, w.begin, w.now)
 			}
-			w.Consume(md, w.now, wall)
+			w.read(md)
 		}
 		for _, b := range w.Judge(w.now, wall, w.reasons) {
 			if b.Condition.Level = 1 - b.Condition.Level; b.Condition.Level == 1 {
@@ -245,21 +261,28 @@ func TestStartOfAPod(t *testing.T) {
 
 // The cause is what the board has more of than its peers, or a reason against it.
 func TestCauses(t *testing.T) {
-	for want, change := range map[Cause]func(w *world){
-		Thermal: func(w *world) { w.gpus[3].heat = 0.2 },
-		Power:   func(w *world) { w.gpus[3].throttle = "power_cap" },
-		Clock: func(w *world) {
-			for _, g := range w.gpus { // all are
-				g.throttle, g.heat = "power_cap", 0.2
-			}
-		},
+	all := func(w *world, throttle string, heat float64) {
+		for _, g := range w.gpus {
+			g.throttle, g.heat, g.refresh = throttle, heat, time.Minute
+		}
+	}
+	for _, test := range []struct {
+		want   Cause
+		change func(w *world)
+	}{
+		{Thermal, func(w *world) { w.gpus[3].heat = 0.2 }},
+		{Power, func(w *world) { w.gpus[3].throttle = "power_cap" }},
+		{Clock, func(w *world) { all(w, "power_cap", 0.2) }},
+		// The exporters refresh once a minute, and are scraped four times.
+		{Thermal, func(w *world) { all(w, "", 0.5); w.gpus[3].heat = 0.8 }},
+		{Clock, func(w *world) { all(w, "", 0.5); w.gpus[3].heat = 0.55 }},
 	} {
 		w := newWorld()
 		w.gpus[3].clock *= 0.8
-		change(w)
+		test.change(w)
 		events := w.run(time.Hour)
 		require.Len(t, events, 1)
-		assert.Contains(t, events[0], "GPU-03 raised "+string(want))
+		assert.Contains(t, events[0], "GPU-03 raised "+string(test.want))
 	}
 	// A reason that explains it has sent a message already.
 	w := newWorld()
@@ -334,7 +357,7 @@ func TestLimits(t *testing.T) {
 	before := b.total(w.minute + 2)
 	late := pmetric.NewMetrics()
 	w.gpus[3].add(late, w.begin, w.now-10*time.Minute)
-	w.Consume(late, w.now, w.begin.Add(w.now))
+	w.read(late)
 	assert.Equal(t, before, b.total(w.minute+2))
 }
 

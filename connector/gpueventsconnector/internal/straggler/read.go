@@ -14,7 +14,6 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rule"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
-	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
@@ -25,17 +24,42 @@ var Reads = []rule.Input{
 	{Metric: &names.GPUThrottleActive}, {Metric: &names.GPUThrottleDuration}, {Metric: &names.GPUHealthReason},
 }
 
-// take reads a point of a metric.
-type take func(b *Board, p pmetric.NumberDataPoint, v float64)
+// Source is the resource of points, and the board that it is.
+type Source struct {
+	subject.Resource
+	board    *Board
+	searched bool // without a board, there is none that has a clock
+}
 
-var takes = func() (t names.Table[take]) {
-	t.Put(names.GPUClockFrequency.Name, takeClock)
-	t.Put(names.GPUUtilization.Name, takeBusy)
-	t.Put(names.GPUPowerLimit.Name, takeLimit)
-	t.Put(names.GPUThrottleActive.Name, takeThrottle)
-	t.Put(names.GPUThrottleDuration.Name, takeDuration)
-	return t
-}()
+// Input reads a point of a resource.
+type Input func(f *Fleet, s *Source, p pmetric.NumberDataPoint)
+
+// Inputs are the functions that read the metrics of Reads, by their names. A board without a
+// clock is never compared, so only a clock adds one.
+var Inputs = map[string]Input{
+	names.GPUClockFrequency.Name:   sampled((*Fleet).add, takeClock),
+	names.GPUUtilization.Name:      sampled((*Fleet).find, takeBusy),
+	names.GPUPowerLimit.Name:       sampled((*Fleet).find, takeLimit),
+	names.GPUThrottleActive.Name:   sampled((*Fleet).find, takeThrottle),
+	names.GPUThrottleDuration.Name: sampled((*Fleet).find, takeDuration),
+	names.GPUHealthReason.Name:     takeReason,
+}
+
+// sampled passes the value of a point on, unless the point is late or its value is no finite
+// number of at least 0.
+func sampled(board func(*Fleet, *Source) *Board, take func(b *Board, p pmetric.NumberDataPoint, v float64)) Input {
+	return func(f *Fleet, s *Source, p pmetric.NumberDataPoint) {
+		b := s.board
+		if b == nil {
+			if b = board(f, s); b == nil {
+				return
+			}
+		}
+		if v := points.Value(p); v >= 0 && !math.IsInf(v, 1) && b.openAt(p.Timestamp(), f.now) {
+			take(b, p, v)
+		}
+	}
+}
 
 func takeClock(b *Board, p pmetric.NumberDataPoint, v float64) {
 	if points.Str(p.Attributes(), names.GPUClockDomain) == "sm" {
@@ -88,138 +112,67 @@ func takeDuration(b *Board, p pmetric.NumberDataPoint, v float64) {
 	}
 	last := &b.durations[kind]
 	if passed := time.Duration(p.Timestamp() - last.at).Seconds(); last.at != 0 && p.Timestamp() > last.at && v >= last.seconds {
-		b.open.throttled[kind] = max(b.open.throttled[kind], min(1, (v-last.seconds)/passed))
+		rose := min(v-last.seconds, max(passed, time.Minute.Seconds())) // of a refresh, which may be longer ago
+		b.open.throttled[kind] = max(b.open.throttled[kind], float32(rose/passed))
 	}
 	*last = duration{p.Timestamp(), v}
 }
 
-// Consume reads a batch. Points without a board or a number are nothing to compare.
-func (f *Fleet) Consume(md pmetric.Metrics, now time.Duration, wall time.Time) {
-	f.now, f.wall = now, wall
-	for _, rm := range md.ResourceMetrics().All() {
-		var b *Board
-		found := false
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				if m.Name() == names.GPUHealthReason.Name {
-					f.takeReasons(rm.Resource().Attributes(), m)
-					continue
-				}
-				read := takes.Get(m.Name())
-				if read == nil {
-					continue
-				}
-				dps, ok := points.Numbers(m)
-				if !ok {
-					continue
-				}
-				if !found {
-					found = true
-					b = f.of(rm.Resource().Attributes())
-				}
-				if b == nil {
-					continue
-				}
-				for _, p := range dps.All() {
-					if v := points.Value(p); !math.IsNaN(v) && !math.IsInf(v, 0) && v >= 0 && b.openAt(p.Timestamp(), now) {
-						read(b, p, v)
-					}
-				}
-			}
-		}
+// Advance moves the time on before a batch is read.
+func (f *Fleet) Advance(now time.Duration, wall time.Time) { f.now, f.wall = now, wall }
+
+// find returns the known board of a resource; nil if there is none.
+func (f *Fleet) find(s *Source) *Board {
+	if s.searched {
+		return nil
 	}
+	s.searched = true
+	return f.open(s, f.boards[s.Device])
 }
 
-// of finds the board of a resource; nil: the resource is no board, or there is no room for it. An
-// instance of MIG or a replica only shows that its board is divided.
-func (f *Fleet) of(attrs pcommon.Map) *Board {
-	var id subject.DeviceID
-	var parent, start string
-	facts := subject.Facts{Index: -1}
-	for k, v := range attrs.All() {
-		if k == names.GPUIndex && v.Type() == pcommon.ValueTypeInt {
-			facts.Index = v.Int()
-		}
-		if v.Type() != pcommon.ValueTypeStr {
-			continue
-		}
-		to := (*string)(nil)
-		switch k {
-		case names.HwID:
-			to = &id.ID
-		case names.K8sClusterName:
-			to = &id.Cluster
-		case names.HwParent:
-			to = &parent
-		case names.HwType:
-			if v.Str() != names.HwTypeGPU {
-				return nil
-			}
-		case names.K8sNodeName:
-			to = &facts.Node
-		case names.HostName:
-			to = &facts.Host
-		case names.HwModel:
-			to = &facts.Model
-		case names.GPUPCIAddress:
-			to = &facts.PCI
-		case names.K8sNamespaceName:
-			to = &facts.Owner.Namespace
-		case names.K8sPodName:
-			to = &facts.Owner.Pod
-		case names.K8sContainerName:
-			to = &facts.Owner.Container
-		case names.ServiceName:
-			to = &facts.Owner.Service
-		case names.K8sPodStartTime:
-			to = &start
-		default:
-			to = facts.Owner.Job.Text(k)
-		}
-		if to != nil {
-			*to = event.Bounded(v.Str())
-		}
+// add returns the board of a resource; nil if the resource is no board, or there is no room for
+// it. A part of a board, or a replica, only shows that its board is divided.
+func (f *Fleet) add(s *Source) *Board {
+	if s.NotGPU || s.Device.ID == "" {
+		return nil
 	}
-	if facts.Owner.Job.ID == "" {
-		facts.Owner.Job = subject.Job{}
-	}
-	if whole, replica := deviceid.CutReplica(id.ID); replica != "" {
-		parent = whole
+	parent := s.Facts.Parent
+	if s.Replica {
+		parent, _ = deviceid.CutReplica(s.Device.ID)
 	}
 	if parent != "" {
-		if b := f.boards[subject.DeviceID{Cluster: id.Cluster, ID: parent}]; b != nil {
+		if b := f.boards[subject.DeviceID{Cluster: s.Device.Cluster, ID: parent}]; b != nil {
 			b.divided = f.now
 		}
 		return nil
 	}
-	if id.ID == "" {
-		return nil
-	}
-	b := f.get(id)
-	if b != nil {
-		b.present(&facts, start, f.now, f.wall)
+	return f.open(s, f.get(s.Device))
+}
+
+// open makes a board the one of the resource, and takes what the resource contains.
+func (f *Fleet) open(s *Source, b *Board) *Board {
+	if s.board = b; b != nil {
+		b.present(&s.Facts, s.Start, f.now, f.wall)
 	}
 	return b
 }
 
-// takeReasons takes the reasons against a board, as its agent publishes them.
-func (f *Fleet) takeReasons(resource pcommon.Map, m pmetric.Metric) {
-	dps, _ := points.Numbers(m)
-	for _, p := range dps.All() {
-		name := points.Str(p.Attributes(), names.GPUHealthReason.Name)
-		if _, explains := explaining[name]; !explains {
-			continue
+// takeReason takes a reason against a board, as its agent publishes it: on a resource that
+// has no owner.
+func takeReason(f *Fleet, s *Source, p pmetric.NumberDataPoint) {
+	name := points.Str(p.Attributes(), names.GPUHealthReason.Name)
+	if _, explains := explaining[name]; !explains {
+		return
+	}
+	b := f.boards[s.Device]
+	switch {
+	case b == nil:
+	case points.Value(p) > 0: // an end is no number
+		if b.reasons == nil {
+			b.reasons = map[string]time.Duration{}
 		}
-		b := f.boards[subject.DeviceID{Cluster: points.Str(resource, names.K8sClusterName), ID: points.Str(resource, names.HwID)}]
-		switch {
-		case b == nil:
-		case points.Value(p) > 0: // an end is no number
-			if b.reasons == nil {
-				b.reasons = map[string]time.Duration{}
-			}
-			b.reasons[strings.Clone(name)] = f.now
-		default:
-			delete(b.reasons, name)
-		}
+		b.reasons[strings.Clone(name)] = f.now
+	default:
+		delete(b.reasons, name)
 	}
 }

@@ -39,6 +39,26 @@ type Facts struct {
 	Owner                                  Owner
 }
 
+// Clone returns a copy with all texts in one piece of memory of their own: those of a batch may
+// be parts of a page.
+func (f *Facts) Clone() Facts {
+	c := *f
+	texts := [...]*string{
+		&c.Node, &c.Host, &c.Parent, &c.Model, &c.PCI, &c.Driver,
+		&c.Owner.Namespace, &c.Owner.Pod, &c.Owner.Container, &c.Owner.Service,
+		&c.Owner.Job.Cluster, &c.Owner.Job.ID, &c.Owner.Job.User, &c.Owner.Job.Account, &c.Owner.Job.Partition, &c.Owner.Job.Namespace,
+	}
+	var all strings.Builder
+	for _, s := range texts {
+		all.WriteString(*s)
+	}
+	rest := all.String()
+	for _, s := range texts {
+		*s, rest = rest[:len(*s)], rest[len(*s):]
+	}
+	return c
+}
+
 // Device is a physical GPU, or a part of one: a MIG instance, a partition, a tile.
 type Device struct {
 	ID    DeviceID

@@ -126,6 +126,17 @@ func (s *State) Logs(ld plog.Logs, now time.Time) {
 	}
 }
 
+// Resume takes that this process did not run for some time until now: what is known stays so for as
+// long as it would have.
+func (s *State) Resume(now time.Time, away time.Duration) {
+	for _, j := range s.jobs {
+		j.quiet.Resume(now, away)
+	}
+	for _, d := range s.fleet.all {
+		d.seen, d.read = d.seen.Add(away), d.read.Add(away)
+	}
+}
+
 // Metrics takes in who has which device, and what state it is in.
 func (s *State) Metrics(md pmetric.Metrics, now time.Time) { s.fleet.observe(md, now) }
 

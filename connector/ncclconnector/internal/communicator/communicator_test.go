@@ -232,6 +232,29 @@ func TestStall(t *testing.T) {
 	assert.Empty(t, over.state.known)
 }
 
+// A time for which this process did not run is no silence of a job, and no end of a stall.
+func TestAPauseIsNoStall(t *testing.T) {
+	for name, silent := range map[string]bool{"a job that runs": false, "a job that stalls": true} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t).lasts(5 * time.Minute)
+			if r.silent = silent; silent {
+				r.lasts(6 * time.Minute)
+				require.Len(t, r.events, 1)
+				r.events = nil
+			}
+			const away = 8 * time.Minute
+			r.now = r.now.Add(away)
+			r.state.Resume(r.now, away)
+			r.silent = true // its agents are not connected yet
+			r.lasts(2 * time.Minute)
+			assert.Empty(t, r.events)
+			r.silent = silent
+			r.lasts(time.Minute)
+			assert.Empty(t, r.events)
+		})
+	}
+}
+
 func TestJobOfSlurm(t *testing.T) {
 	r := start(t)
 	r.identity = map[string]string{names.SlurmClusterName: "hpc", names.SlurmJobID: "4711", names.ServiceNamespace: "physics", names.ServiceName: "ada/train"}

@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/ncclconnector/internal/holders"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/ncclconnector/internal/inspector"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
 
 // groupKey is what the series of ranks have: communicators of one label are one.
@@ -276,7 +277,7 @@ func (w *writer) duration(p *place, o *operation, name string, identify func(pco
 	dp.SetTimestamp(w.now)
 	dp.SetStartTimestamp(pcommon.NewTimestampFromTime(o.since))
 	if ends {
-		dp.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		points.EndHistogram(dp, bounds[:])
 		return
 	}
 	dp.SetCount(o.count)

@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/connector/ncclconnector/internal/holders"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/ncclconnector/internal/inspector"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends/endstest"
 )
 
 // flat are the points of md, one text each: attributes of the resource and the point by their
@@ -189,17 +190,23 @@ func TestRestartOfAProcess(t *testing.T) {
 func TestEnds(t *testing.T) {
 	n := &node{State: New(config())}
 	n.lines(t, start, "/n/1/x.log", op{}.String())
-	n.metrics(start)
+	var batches []pmetric.Metrics
+	metrics := func(at time.Time) pmetric.Metrics {
+		batches = append(batches, n.metrics(at))
+		return batches[len(batches)-1]
+	}
+	metrics(start)
 	n.device, n.user = "GPU-1", "ada"
 	at := start.Add(time.Minute)
 	assert.Equal(t, []string{
 		"operation.sequence{communicator=8x1 id=1 id=GPU-1 operation=AllReduce rank=0 user=ada} 0",
 		"operation.sequence{communicator=8x1 id=1 operation=AllReduce rank=0} ends",
-	}, starting(n.metrics(at), "operation.sequence"))
-	assert.NotContains(t, strings.Join(flat(n.metrics(at)), "\n"), "ends")
+	}, starting(metrics(at), "operation.sequence"))
+	assert.NotContains(t, strings.Join(flat(metrics(at)), "\n"), "ends")
 
 	n.device = "" // the job is over: what was written ends as it was written
-	end := starting(n.metrics(start.Add(15*time.Minute+time.Second)), "")
+	end := starting(metrics(start.Add(15*time.Minute+time.Second)), "")
+	endstest.Ended(t, batches...)
 	assert.Len(t, end, 5)
 	for _, p := range end {
 		assert.Regexp(t, `id=GPU-1 .*ends$`, p)

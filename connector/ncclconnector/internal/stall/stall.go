@@ -48,6 +48,16 @@ func (j *Job) Heard(now time.Time) {
 	}
 }
 
+// Resume takes that nothing could arrive for some time until now. A job that was not silent before
+// has the whole time again, as its agents have to connect again; the silence of another one goes on.
+func (j *Job) Resume(now time.Time, away time.Duration) {
+	if j.stage != None {
+		j.last = j.last.Add(away)
+	} else if !j.last.IsZero() {
+		j.last = now
+	}
+}
+
 // Stage is the one that Judge returned last.
 func (j *Job) Stage() Stage { return j.stage }
 

@@ -231,12 +231,12 @@ func (q *Queue) Retry(d *Delivery, wait time.Duration) {
 	q.moved.Broadcast()
 }
 
-// Pause lets nothing be taken before that time.
-func (q *Queue) Pause(until time.Time) {
+// Pause lets nothing be taken before that time, and reports whether that was not so already.
+func (q *Queue) Pause(until time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.over || !until.After(q.paused) {
-		return
+		return false
 	}
 	if q.resume != nil {
 		q.resume.Stop()
@@ -244,6 +244,7 @@ func (q *Queue) Pause(until time.Time) {
 	q.paused = until
 	q.resume = time.AfterFunc(time.Until(until), q.wake)
 	q.moved.Broadcast()
+	return true
 }
 
 func (q *Queue) wake() {

@@ -80,7 +80,7 @@ func (r *Dispatcher) link(ep *endpoint.Endpoint) *link {
 		UserAgent: r.UserAgent,
 		Last:      r.queue.LastAttempt,
 		Disable:   func() bool { return r.disable(ep) },
-		Pause:     r.queue.Pause,
+		Pause:     func(until time.Time) { r.pause(ep, until) },
 	})}
 }
 
@@ -110,6 +110,7 @@ func (r *Dispatcher) reconfigure(ep *endpoint.Endpoint) (enabled bool) {
 	old.transport.CloseIdleConnections()
 	r.queue.Configure(limitsOf(ep))
 	r.queue.EndWaits()
+	r.Store.SetLimit(r.Name, spool.Limit{})
 	return enabled
 }
 
@@ -124,6 +125,33 @@ func (r *Dispatcher) disable(ep *endpoint.Endpoint) bool {
 		r.Store.SetGone(r.Name, ep.Fingerprint, true)
 	}
 	return first
+}
+
+// pause lets the endpoint get nothing before that time, also after a restart. An answer to an attempt
+// with an earlier configuration does not count.
+func (r *Dispatcher) pause(ep *endpoint.Endpoint, until time.Time) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.now.Endpoint == ep && r.queue.Pause(until) {
+		r.Store.SetLimit(r.Name, spool.Limit{Fingerprint: ep.Fingerprint, Until: until})
+	}
+}
+
+// RestoreLimit continues with the rate limit that an earlier process knew, if the endpoint has the
+// configuration of then. A clock that was set back must not prolong it.
+func (r *Dispatcher) RestoreLimit(l spool.Limit, now time.Time) {
+	if r.Endpoint().Fingerprint != l.Fingerprint || !l.Until.After(now) {
+		r.Store.SetLimit(r.Name, spool.Limit{})
+		return
+	}
+	r.queue.Pause(earlier(l.Until, now.Add(send.MaxRetryAfter)))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // Enable lets an endpoint that answered 410 get deliveries again. It reports false

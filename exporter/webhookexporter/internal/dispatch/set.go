@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/endpoint"
+	"github.com/otelcol-gpu/otelcol-gpu/exporter/webhookexporter/internal/spool"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/audit"
 )
 
@@ -105,6 +106,7 @@ func (s *Set) warnOfPlainText(ep *endpoint.Endpoint) {
 // remove ends an endpoint in the background.
 func (s *Set) remove(r *Dispatcher) {
 	r.Store.SetGone(r.Name, "", false)
+	r.Store.SetLimit(r.Name, spool.Limit{})
 	r.close(nil, audit.ErrorConfig, time.Now().Add(DrainTime))
 	s.leaving.Go(func() {
 		hurry := time.AfterFunc(DrainTime, r.endLife)

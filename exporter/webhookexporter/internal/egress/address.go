@@ -31,7 +31,7 @@ type Address struct {
 func ParseAddress(raw string) (a Address, err error) {
 	refuse := func(why string) (Address, error) { return Address{}, errors.New(why) }
 	if raw == "" {
-		return refuse("is empty; set the address to post to")
+		return refuse("is empty; set the address to post to, or the environment variable that it is taken from: WEBHOOK_URL in config/webhooks.yaml")
 	}
 	u, err := url.Parse(raw)
 	switch {

@@ -56,8 +56,8 @@ func (s *Store) LoadIDs(ctx context.Context, ids *known.IDs) (damaged int, err e
 }
 
 func (s *Store) loadAll(ctx context.Context) (*stored, error) {
-	s.gone = map[string]string{}
-	texts, err := s.Read(ctx, []string{metaKey, goneKey})
+	s.gone, s.limits = map[string]string{}, map[string]Limit{}
+	texts, err := s.Read(ctx, []string{metaKey, goneKey, limitsKey})
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +77,12 @@ func (s *Store) loadAll(ctx context.Context) (*stored, error) {
 		if err := json.Unmarshal(texts[1], &s.gone); err != nil || s.gone == nil {
 			s.gone = map[string]string{}
 			out.Damaged = append(out.Damaged, errors.New("read which receivers are gone"))
+		}
+	}
+	if texts[2] != nil {
+		if err := json.Unmarshal(texts[2], &s.limits); err != nil || s.limits == nil {
+			s.limits = map[string]Limit{}
+			out.Damaged = append(out.Damaged, errors.New("read which receivers limit the rate"))
 		}
 	}
 	events, err := s.loadEvents(ctx, meta.Events, out)

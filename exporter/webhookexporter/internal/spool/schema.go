@@ -23,6 +23,7 @@ import (
 //
 //	meta     {"version":1,"rows":n,"events":m}: slots are below these
 //	gone     {"receiver":"fingerprint"}: receivers that answered 410
+//	limits   {"receiver":{…}}: receivers that limit the rate, and until when
 //	e/SLOT   an event
 //	d/SLOT   a row: one event on its way to one receiver
 //	audit    where the chain of the audit log stood at its last checkpoint
@@ -36,8 +37,9 @@ import (
 const schemaVersion = 1
 
 const (
-	metaKey = "meta"
-	goneKey = "gone"
+	metaKey   = "meta"
+	goneKey   = "gone"
+	limitsKey = "limits"
 )
 
 func eventKey(slot int) string { return "e/" + strconv.Itoa(slot) }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"maps"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 
@@ -27,6 +28,7 @@ type Store struct {
 	rows   slots
 	events slots
 	gone   map[string]string // receiver: fingerprint of its configuration
+	limits map[string]Limit  // by receiver
 }
 
 // Open opens the storage extension. Failed is called for each failure,
@@ -217,6 +219,38 @@ func (s *Store) GoneReceivers() map[string]string {
 	s.slots.Lock()
 	defer s.slots.Unlock()
 	return maps.Clone(s.gone)
+}
+
+// Limit is until when a receiver of that configuration gets nothing, because it limits the rate.
+type Limit struct {
+	Fingerprint string    `json:"fingerprint"`
+	Until       time.Time `json:"until"`
+}
+
+// SetLimit stores the rate limit of a receiver; the zero Limit is none.
+func (s *Store) SetLimit(receiver string, l Limit) {
+	if s == nil {
+		return
+	}
+	s.change(func(set setter) {
+		if s.limits[receiver] == l {
+			return
+		}
+		if l == (Limit{}) {
+			delete(s.limits, receiver)
+		} else {
+			s.limits[receiver] = l
+		}
+		text, _ := json.Marshal(s.limits) // no time beyond year 9999
+		set(limitsKey, text)
+	})
+}
+
+// Limits are the stored rate limits, by receiver.
+func (s *Store) Limits() map[string]Limit {
+	s.slots.Lock()
+	defer s.slots.Unlock()
+	return maps.Clone(s.limits)
 }
 
 // WriteIDs stores the ids of a batch with the next transaction.

@@ -95,6 +95,17 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+// The reasons of throttling are a list; logs of older versions have it as a text in JSON.
+func TestThrottleLabel(t *testing.T) {
+	for name, value := range map[string]any{"list": []any{"hw_thermal", "sw_thermal"}, "text": `["hw_thermal","sw_thermal"]`} {
+		e := &store.Event{Name: names.EventThrottle, Attributes: map[string]any{names.GPUThrottleReasons: value}}
+		_, label := kindOf(e)
+		assert.Equal(t, "throttled: hw thermal, sw thermal", label, name)
+	}
+	_, label := kindOf(&store.Event{Name: names.EventThrottle})
+	assert.Equal(t, "throttled", label)
+}
+
 // An acknowledged notice is over, and the counter behind it brings it back no more
 // than the event.
 func TestAcknowledgedNotice(t *testing.T) {

@@ -96,7 +96,7 @@ func stateOf(reason string, worst consoleapi.HealthState) consoleapi.HealthState
 	return worst
 }
 
-// list is an attribute with a list, which the log keeps as JSON.
+// list returns an attribute that is a list. Logs of older versions have it as a text in JSON.
 func list(e *store.Event, key string) []any {
 	all, _ := e.Attributes[key].([]any)
 	if written, ok := e.Attributes[key].(string); ok && json.Unmarshal([]byte(written), &all) != nil {
@@ -120,6 +120,9 @@ func sentence(text string) string {
 
 // figure is a number of a list; those that a reason does not have are no numbers.
 func figure(v any) *float64 {
+	if i, ok := v.(int64); ok {
+		v = float64(i)
+	}
 	f, ok := v.(float64)
 	if !ok {
 		return nil

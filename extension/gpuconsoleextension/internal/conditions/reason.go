@@ -36,6 +36,16 @@ func text(e *store.Event, key string) string {
 	return ""
 }
 
+// texts returns the texts of an attribute that is a list.
+func texts(e *store.Event, key string) (all []string) {
+	for _, v := range list(e, key) {
+		if s, ok := v.(string); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 func number(e *store.Event, key string) (float64, bool) {
 	v, err := strconv.ParseFloat(text(e, key), 64)
 	return v, err == nil
@@ -66,7 +76,7 @@ func kindOf(e *store.Event) (consoleapi.Attention, string) {
 	case names.EventRowRemapFailure:
 		return consoleapi.RowRemapFailure, remapLabel
 	case names.EventThrottle:
-		return consoleapi.Throttled, throttleLabel(strings.FieldsFunc(text(e, names.GPUThrottleReasons), func(r rune) bool { return strings.ContainsRune(" ,[]", r) }))
+		return consoleapi.Throttled, throttleLabel(texts(e, names.GPUThrottleReasons))
 	case names.EventTemperature:
 		if text(e, names.HwSensorLocation) == names.SensorMemory {
 			return consoleapi.MemoryTemperature, "memory" + above(e, 1, "°C")

@@ -188,7 +188,7 @@ func inferenceLines(ctx context.Context, q *ask.Questions, out *consoleapi.Range
 func podLines(ctx context.Context, r *reading, out *consoleapi.RangeAnswer, key Key, w Window, g ask.Grid, how queries.Smooth) error {
 	s := key.Selector()
 	active := r.Vector(queries.PodActivity(key.Unit(), s, w.Length))
-	seen := r.Vector(queries.DeviceUtilizationTime(s))
+	seen := r.Vector(queries.DevicesSeen(s))
 	read := r.inventory(queries.Is(queries.Cluster, key.Cluster))
 	if err := r.Wait(); err != nil {
 		return err

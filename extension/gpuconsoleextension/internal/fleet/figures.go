@@ -133,9 +133,8 @@ func judge(inv *inventory.Inventory, services []*service, missing *model.Vector)
 	}
 }
 
-// measure completes services with what their devices report: how many are busy, of
-// how many devices every figure is, and what capacity the silent ones have.
-func measure(j *age.Judge, busyFrom float64, inv *inventory.Inventory, services []*service) {
+// hold gives services the devices that they hold.
+func hold(inv *inventory.Inventory, services []*service) {
 	held := map[Key][]*inventory.Device{}
 	for _, d := range inv.Devices {
 		if len(d.Parts) > 0 && !d.Whole() {
@@ -149,7 +148,7 @@ func measure(j *age.Judge, busyFrom float64, inv *inventory.Inventory, services 
 		}
 	}
 	for _, s := range services {
-		s.measure(j, busyFrom, held[s.key])
+		s.held = held[s.key]
 	}
 }
 
@@ -188,12 +187,13 @@ func hasService(all []consoleapi.Holder, h consoleapi.Holder) bool {
 	return false
 }
 
-// measure completes a service. A device is busy from a utilization on.
-func (s *service) measure(j *age.Judge, busyFrom float64, devices []*inventory.Device) {
-	s.held = devices
-	all := make([]measured, 0, len(devices))
+// complete adds to the averages of a service what its devices report. A device is busy from a
+// utilization on.
+func (s *service) complete(j *age.Judge, busyFrom float64) {
+	s.Devices.Held = optional.Plus(s.Devices.Reporting, s.Devices.Missing)
+	all := make([]measured, 0, len(s.held))
 	busy, current, frozen := 0, 0, time.Time{}
-	for _, d := range devices {
+	for _, d := range s.held {
 		all = append(all, measured{d, d.Values(j)})
 		if !d.FrozenSince.IsZero() {
 			s.Devices.Frozen++
@@ -213,15 +213,15 @@ func (s *service) measure(j *age.Judge, busyFrom float64, devices []*inventory.D
 	}
 	sums, coverage := over(all)
 	s.Coverage = known(coverage)
-	s.NotMeasured = notMeasured(&s.Values, devices)
+	s.NotMeasured = notMeasured(&s.Values, s.held)
 	// What is silent has not lost its memory: the capacity is that of all devices.
 	if total := sums.MemoryTotal; total != nil && (s.Totals.MemoryTotal == nil || *total >= *s.Totals.MemoryTotal) {
 		s.Totals.MemoryTotal = total
-		if mean := perPod(s.key, devices); mean != nil {
+		if mean := perPod(s.key, s.held); mean != nil {
 			s.Values.MemoryTotal = mean
 		}
 	}
-	if s.Devices.Frozen > 0 && s.Devices.Frozen == len(devices) {
+	if s.Devices.Frozen > 0 && s.Devices.Frozen == len(s.held) {
 		s.Told = j.Reported(frozen)
 		s.Stale = true
 	}

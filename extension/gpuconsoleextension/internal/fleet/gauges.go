@@ -36,9 +36,15 @@ func putPipe(v *consoleapi.Values, m model.Metric, to *float64) {
 // show reads the gauges of devices. Questions may not be open.
 func show(ctx context.Context, q *ask.Questions, j *age.Judge, staleAfter time.Duration, devices []*inventory.Device) (map[*inventory.Device]consoleapi.Device, error) {
 	shown := make(map[*inventory.Device]consoleapi.Device, len(devices))
-	if len(devices) == 0 {
-		return shown, nil
+	for _, part := range inParts(devices, selectDevices) {
+		if err := showPart(ctx, q, j, staleAfter, part, shown); err != nil {
+			return nil, err
+		}
 	}
+	return shown, nil
+}
+
+func showPart(ctx context.Context, q *ask.Questions, j *age.Judge, staleAfter time.Duration, devices []*inventory.Device, shown map[*inventory.Device]consoleapi.Device) error {
 	some := selectDevices(devices)
 	q.More(ctx)
 	gauges, recent := q.Vector(queries.DeviceValues(some)), q.Vector(queries.RecentDeviceValues(some, staleAfter))
@@ -53,11 +59,11 @@ func show(ctx context.Context, q *ask.Questions, j *age.Judge, staleAfter time.D
 	}
 	rise := askXIDs(q, some)
 	if err := q.Wait(); err != nil {
-		return nil, err
+		return err
 	}
 	xids, err := rise(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	by := make(map[inventory.Place]*inventory.Device, len(devices))
 	for _, d := range devices {
@@ -90,13 +96,14 @@ func show(ctx context.Context, q *ask.Questions, j *age.Judge, staleAfter time.D
 			}
 		}
 	}
-	for d, one := range shown {
+	for _, d := range devices {
+		one := shown[d]
 		slices.Sort(one.Throttle)
 		one.Throttle = slices.Compact(one.Throttle)
 		one.NotMeasured = notMeasured(&one.Values, []*inventory.Device{d})
 		shown[d] = one
 	}
-	return shown, nil
+	return nil
 }
 
 // selectDevices selects at least these: by node if that is few names.

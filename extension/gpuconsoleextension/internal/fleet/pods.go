@@ -84,8 +84,8 @@ func readPods(ctx context.Context, r *reading, key Key) (*Pods, error) {
 				p.job = h.Job // which has its user, too
 			}
 			p.devices = append(p.devices, d)
-			if t := d.LastWord(); t.After(p.seen) {
-				p.seen, p.newest = t, d
+			if d.Seen.After(p.seen) { // by whichever of its values
+				p.seen, p.newest = d.Seen, d
 			}
 		}
 	}

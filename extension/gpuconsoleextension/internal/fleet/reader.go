@@ -48,6 +48,7 @@ type Reader struct {
 	store   store.Store
 	options Options
 	client  *ask.Client
+	listing listing
 }
 
 // New makes a Reader of a store.
@@ -90,9 +91,22 @@ func (r *Reader) Status(ctx context.Context) (*Status, error) {
 }
 
 // Services reads all services that match a text (of their name, namespace or
-// cluster), those that need attention first, and the whole fleet.
-func (r *Reader) Services(ctx context.Context, match string) (*Services, error) {
+// cluster), those that need attention first, and the whole fleet. For a page that follows
+// another one they are of the moment of that, as long as they are kept.
+func (r *Reader) Services(ctx context.Context, match string, follows bool) (*Services, error) {
+	if follows {
+		if kept := r.listing.kept(match, r.options.Now()); kept != nil {
+			return kept, nil
+		}
+	}
 	return answer(ctx, r, func(reading *reading) (*Services, error) { return readServices(ctx, reading, match) })
+}
+
+// Keep keeps services that match a text for the pages that follow, unless requests share nothing.
+func (r *Reader) Keep(match string, s *Services) {
+	if r.options.ShareFor > 0 {
+		r.listing.keep(match, s)
+	}
 }
 
 // Service reads one service and the names of its missing pods; nil is unknown.

@@ -41,19 +41,21 @@ func (r *reading) show(ctx context.Context, devices []*inventory.Device) (map[*i
 // showWithHealth is show with the health of physical devices.
 func (r *reading) showWithHealth(ctx context.Context, all *boards.Fleet, devices []*inventory.Device) (map[*inventory.Device]consoleapi.Device, error) {
 	shown, err := r.show(ctx, devices)
-	if err != nil || len(devices) == 0 {
+	if err != nil {
 		return shown, err
 	}
-	r.More(ctx)
-	details := boards.AskDetails(r.Questions, r.options.StaleAfter, selectDevices(devices))
-	if err := r.Wait(); err != nil {
-		return nil, err
-	}
-	found := details()
-	for d, one := range shown {
-		if physical(d) {
-			one.Health, one.Straggler = optional.Pointer(all.Of(d, found)), found.Straggler(d.ID)
-			shown[d] = one
+	for _, part := range inParts(devices, selectDevices) {
+		r.More(ctx)
+		details := boards.AskDetails(r.Questions, r.options.StaleAfter, selectDevices(part))
+		if err := r.Wait(); err != nil {
+			return nil, err
+		}
+		found := details()
+		for _, d := range part {
+			if one := shown[d]; physical(d) {
+				one.Health, one.Straggler = optional.Pointer(all.Of(d, found)), found.Straggler(d.ID)
+				shown[d] = one
+			}
 		}
 	}
 	return shown, nil
@@ -78,7 +80,7 @@ func (r *reading) servicesAndDevices(ctx context.Context, some, devices queries.
 	}
 	amounts(inv)
 	judge(inv, found, missing)
-	measure(r.Judge, r.thresholds.IdleThreshold, inv, found)
+	hold(inv, found)
 	return withoutEnded(found, inv, newest, r.At, r.options.gap()), inv, nil
 }
 

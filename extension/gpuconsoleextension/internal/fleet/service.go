@@ -24,7 +24,9 @@ import (
 type service struct {
 	consoleapi.Service
 	key       Key
+	at        time.Time // when its figures are read
 	evaluated time.Time
+	oldest    *float64            // age of the oldest point in its averages, in seconds
 	own       []consoleapi.Reason // those that follow from its figures
 	held      []*inventory.Device
 }
@@ -47,25 +49,26 @@ func compareServices(a, b *service) int {
 	return cmp.Or(compareReasons(a.Reasons, b.Reasons), cmp.Compare(idle(b), idle(a)), inventory.CompareKeys(a.key, b.key))
 }
 
-// askServices asks for services; the function returns them after Wait.
+// askServices asks for services without their averages; the function returns them after Wait.
 func askServices(q *ask.Questions, j *age.Judge, s queries.Selector, at time.Time) func() []*service {
-	figures := q.VectorAt(queries.Services(s), at)
+	figures := askAll(q, queries.ServiceStates(s), at)
 	evaluated := q.VectorAt(queries.ServicesEvaluated(s), at)
 	return func() []*service {
 		found := map[Key]*service{}
-		ages := map[Key]float64{}
 		of := func(m model.Metric) *service {
 			key := inventory.KeyOf(m)
 			if found[key] == nil {
-				found[key] = &service{key: key, Service: consoleapi.Service{
+				found[key] = &service{key: key, at: at, Service: consoleapi.Service{
 					Cluster: optional.Text(m[queries.Cluster]), Namespace: key.Namespace, Service: key.Service, Attention: []consoleapi.Attention{}, Reasons: []consoleapi.Reason{}, NotMeasured: []string{}, SlurmCluster: optional.Text(model.LabelValue(key.Slurm)),
 				}}
 			}
 			return found[key]
 		}
-		for _, sample := range *figures {
-			if inventory.KeyOf(sample.Metric).Service != "" {
-				of(sample.Metric).put(sample, ages)
+		for _, answer := range figures {
+			for _, sample := range *answer {
+				if inventory.KeyOf(sample.Metric).Service != "" {
+					of(sample.Metric).put(sample)
+				}
 			}
 		}
 		for _, sample := range *evaluated {
@@ -74,17 +77,50 @@ func askServices(q *ask.Questions, j *age.Judge, s queries.Selector, at time.Tim
 			}
 		}
 		out := make([]*service, 0, len(found))
-		for key, known := range found {
-			age, averaged := ages[key]
-			known.finish(j, age, averaged)
+		for _, known := range found {
+			known.finish(j)
 			out = append(out, known)
 		}
 		return out
 	}
 }
 
+func askAll(q *ask.Questions, all []string, at time.Time) (answers []*model.Vector) {
+	for _, query := range all {
+		answers = append(answers, q.VectorAt(query, at))
+	}
+	return answers
+}
+
+// readAverages completes services with their averages. Questions may not be open.
+func (r *reading) readAverages(ctx context.Context, list []*service) error {
+	r.More(ctx)
+	known := make(map[Key]*service, len(list))
+	var answers []*model.Vector
+	for _, part := range inParts(list, selectorOf) {
+		answers = append(answers, askAll(r.Questions, queries.ServiceAverages(selectorOf(part)), part[0].at)...)
+	}
+	if err := r.Wait(); err != nil {
+		return err
+	}
+	for _, s := range list {
+		known[s.key] = s
+	}
+	for _, answer := range answers {
+		for _, sample := range *answer {
+			if s := known[inventory.KeyOf(sample.Metric)]; s != nil {
+				s.put(sample)
+			}
+		}
+	}
+	for _, s := range list {
+		s.complete(r.Judge, r.thresholds.IdleThreshold)
+	}
+	return nil
+}
+
 // put notes a figure.
-func (s *service) put(sample *model.Sample, ages map[Key]float64) {
+func (s *service) put(sample *model.Sample) {
 	m, v := sample.Metric, optional.Pointer(float64(sample.Value))
 	switch string(m[model.MetricNameLabel]) {
 	case queries.ServiceUtilization:
@@ -129,7 +165,7 @@ func (s *service) put(sample *model.Sample, ages map[Key]float64) {
 	case queries.ServicePartial:
 		s.Partial = optional.Pointer(*v != 0)
 	case queries.ServiceDataAge:
-		ages[s.key] = *v
+		s.oldest = v
 	}
 }
 
@@ -149,14 +185,13 @@ func (s *service) putPods(state consoleapi.PodState, n *int) {
 }
 
 // finish adds what follows from the figures.
-func (s *service) finish(j *age.Judge, age float64, averaged bool) {
-	p, d := &s.Pods, &s.Devices
+func (s *service) finish(j *age.Judge) {
+	p := &s.Pods
 	p.InMean = optional.Plus(p.Reporting, p.Degraded)
 	p.Settled = optional.Plus(p.InMean, p.Missing)
 	p.Total = optional.Plus(p.Settled, p.Warming, p.NotRunning)
-	d.Held = optional.Plus(d.Reporting, d.Missing)
-	if averaged && !s.evaluated.IsZero() {
-		s.Told = j.Reported(s.evaluated.Add(-time.Duration(age * float64(time.Second))))
+	if s.oldest != nil && !s.evaluated.IsZero() {
+		s.Told = j.Reported(s.evaluated.Add(-time.Duration(*s.oldest * float64(time.Second))))
 	}
 	s.Stale = s.Stale || !j.Fresh(s.evaluated)
 	if !s.evaluated.IsZero() {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inference"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/inventory"
@@ -62,11 +64,26 @@ func (s *Services) Key(i int) string {
 	return k.Cluster + "\x00" + k.Slurm + "\x00" + k.Namespace + "\x00" + k.Service
 }
 
-// Page returns some of them, with the trend of each on a grid if wanted: over a
-// window, or over the one to open with.
-func (s *Services) Page(ctx context.Context, from, to int, trend bool, over *Window) ([]consoleapi.Service, *consoleapi.Grid, error) {
-	page := make([]consoleapi.Service, 0, to-from)
+// Some returns some of them, which can be completed while others read the same services.
+func (s *Services) Some(ctx context.Context, from, to int) *Services {
+	r := *s.reading
+	r.Questions = r.Again(ctx)
+	some := &Services{reading: &r, Summary: s.Summary}
 	for _, one := range s.list[from:to] {
+		own := *one
+		some.list = append(some.list, &own)
+	}
+	return some
+}
+
+// Page returns them with their averages, and the trend of each on a grid if wanted: over a window,
+// or over the one to open with.
+func (s *Services) Page(ctx context.Context, trend bool, over *Window) ([]consoleapi.Service, *consoleapi.Grid, error) {
+	if err := s.reading.readAverages(ctx, s.list); err != nil {
+		return nil, nil, err
+	}
+	page := make([]consoleapi.Service, 0, len(s.list))
+	for _, one := range s.list {
 		page = append(page, one.Service)
 	}
 	if !trend {
@@ -82,7 +99,7 @@ func (s *Services) Page(ctx context.Context, from, to int, trend bool, over *Win
 	}
 	g := ask.NewGrid(s.reading.At, over.Length, over.Length/(trendPoints-1))
 	if len(page) > 0 {
-		lines, err := trends(ctx, s.reading.Questions, s.reading.options.gap(), s.list[from:to], g)
+		lines, err := trends(ctx, s.reading.Questions, s.reading.options.gap(), s.list, g)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -93,27 +110,42 @@ func (s *Services) Page(ctx context.Context, from, to int, trend bool, over *Win
 	return page, &consoleapi.Grid{Start: g.Start, Step: g.Step.Seconds(), Points: g.Points}, nil
 }
 
-// AddInference adds what the inference servers of some of them report, before Page.
-func (s *Services) AddInference(ctx context.Context, from, to int) error {
-	if from == to {
-		return nil
-	}
-	s.reading.More(ctx)
-	engines := inference.Ask(s.reading.Questions, selectorOf(s.list[from:to]))
-	if err := s.reading.Wait(); err != nil {
-		return err
-	}
-	reported, err := engines(ctx)
-	if err != nil {
-		return err
-	}
-	for _, one := range s.list[from:to] {
-		one.Inference = reported.Of(one.key, one.Partial)
+// AddInference adds what their inference servers report, before Page.
+func (s *Services) AddInference(ctx context.Context) error {
+	for _, part := range inParts(s.list, selectorOf) {
+		s.reading.More(ctx)
+		engines := inference.Ask(s.reading.Questions, selectorOf(part))
+		if err := s.reading.Wait(); err != nil {
+			return err
+		}
+		reported, err := engines(ctx)
+		if err != nil {
+			return err
+		}
+		for _, one := range part {
+			one.Inference = reported.Of(one.key, one.Partial)
+		}
 	}
 	return nil
 }
 
-// selectorOf selects services, and maybe others: names are matched one label at a time.
+// mostInPart is how many services or devices are selected at once. A selector of services may
+// select as many times as many namespaces.
+const mostInPart = 100
+
+// inParts divides a list into parts that one selector can select.
+func inParts[T any](list []T, selectorOf func([]T) queries.Selector) [][]T {
+	switch n := len(list); {
+	case n == 0:
+		return nil
+	case n > mostInPart, n > 1 && selectorOf(list) == queries.All:
+		return append(inParts(list[:n/2], selectorOf), inParts(list[n/2:], selectorOf)...)
+	}
+	return [][]T{list}
+}
+
+// selectorOf selects services, and maybe others: names are matched one label at a time. It
+// selects all where that would be too long.
 func selectorOf(list []*service) queries.Selector {
 	var services, namespaces []string
 	for _, s := range list {
@@ -141,13 +173,18 @@ func trends(ctx context.Context, q *ask.Questions, gap time.Duration, list []*se
 		at[s.key] = i
 	}
 	q.More(ctx)
-	found := q.Matrix(queries.Trend(selectorOf(list), queries.Smooth{Step: g.Step, Gap: gap}), g)
+	var answers []*model.Matrix
+	for _, part := range inParts(list, selectorOf) {
+		answers = append(answers, q.Matrix(queries.Trend(selectorOf(part), queries.Smooth{Step: g.Step, Gap: gap}), g))
+	}
 	if err := q.Wait(); err != nil {
 		return nil, err
 	}
-	for _, stream := range *found {
-		if i, ok := at[inventory.KeyOf(stream.Metric)]; ok {
-			g.Fill(lines[i], stream)
+	for _, found := range answers {
+		for _, stream := range *found {
+			if i, ok := at[inventory.KeyOf(stream.Metric)]; ok {
+				g.Fill(lines[i], stream)
+			}
 		}
 	}
 	return lines, nil
@@ -168,6 +205,9 @@ func readService(ctx context.Context, r *reading, key Key) (*consoleapi.ServiceA
 	}
 	attend(found, wrong)
 	one := found[0]
+	if err := r.readAverages(ctx, found[:1]); err != nil {
+		return nil, err
+	}
 	shown, err := r.show(ctx, one.held)
 	if err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func appeared(ctx context.Context, q *ask.Questions, began, before model.Vector)
 	}
 	some := devicesOf(young)
 	q.More(ctx)
-	watched, devices := q.Vector(queries.SeenBefore(some, day)), q.Vector(queries.DevicesBegan(some, day))
+	watched, devices := q.Vector(queries.ReportedBefore(some, day)), q.Vector(queries.DevicesBegan(some, day))
 	if err := q.Wait(); err != nil {
 		return nil, err
 	}

@@ -156,6 +156,29 @@ test("nodes: free, held by whom, idle, lost, MIG layout, temperature, XID, pendi
   assert.match(await seen(await node("gpu-h200-us-07")), /node lost.*stale 12 min [345]\d s.*not known/s);
 }));
 
+test("nodes: at every width, the parts of a row lie side by side and within it, the age in its first line", on("ready", {}, async ({ page, go }) => {
+  await go("#/nodes");
+  for (const width of [360, 420, 720, 721, 900, 1024, 1180, 1280, 1281, 1440, 1920, 2560]) {
+    await page.setViewportSize({ width, height: 900 });
+    const wrong = await page.locator(".node > details > summary").evaluateAll((rows) =>
+      rows.flatMap((row) => {
+        const box = (e) => e.getBoundingClientRect();
+        const parts = [...row.children].filter((e) => box(e).width > 0);
+        const outside = parts.filter((e) => box(e).left < box(row).left - 1 || box(e).right > box(row).right + 1);
+        const pairs = parts.flatMap((a, i) => parts.slice(i + 1).map((b) => [a, b]));
+        const over = pairs.filter(([a, b]) => box(a).left < box(b).right - 1 && box(b).left < box(a).right - 1 && box(a).top < box(b).bottom - 1 && box(b).top < box(a).bottom - 1);
+        return [...outside.map((e) => `outside: ${e.className}`), ...over.map(([a, b]) => `${a.className} over ${b.className}`)];
+      }),
+    );
+    assert.deepEqual(wrong, [], `at ${width} px`);
+    if (width <= 720) continue;
+    const apart = await page.locator(".node > details > summary").evaluateAll((rows) =>
+      rows.map((row) => Math.abs(row.querySelector(".node-age").getBoundingClientRect().top - row.querySelector(".strip").getBoundingClientRect().top)),
+    );
+    assert.ok(Math.max(...apart) < 24, `at ${width} px the age is ${Math.max(...apart)} px below the boards`);
+  }
+}));
+
 test("health: words, a filter, and why on the page of the node", on("ready", {}, async ({ page, go, server }) => {
   await go("#/nodes");
   const shown = (name) => seen(page.locator(`[data-node="${name}"] .node-health`));

@@ -176,7 +176,8 @@ test("stale: data grows old by itself when the server goes silent", on("healthy"
   await page.route("**/api/v1/**", (route) => route.abort());
   await advance(60_000);
   assert.match(await seen(page.locator("[data-as-of]")), /stale: data 1 min/);
-  assert.match(await seen(page.locator('[data-banner="offline"]').first()), /does not answer/);
+  await until(async () => assert.equal(await page.locator('[data-banner="offline"]').count(), 1, "said once"));
+  assert.match(await seen(page.locator('[data-banner="offline"]')), /does not answer/);
   assert.equal(await page.locator("tr[data-row]").count(), 11, "what was known stays");
   assert.ok(server.requests.length > 0);
 }));

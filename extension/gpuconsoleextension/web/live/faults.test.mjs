@@ -21,7 +21,7 @@ before(async () => {
     configs: ["inference-standalone.yaml", "demo.yaml"],
     env: { KUBELETS: fleet.kubelets, ...Object.fromEntries(engines.map((port, i) => [`ENGINE_${i}`, String(port)])) },
     more: {
-      processors: { gpu_summary: { staleness: "4s", warmup: "3s" } },
+      processors: { gpu_summary: { staleness: "4s", warmup: "3s", idle_for: "1h" } },
       connectors: { gpu_events: { staleness: "6s", events: { "gpu.throttle": { for: "2s", clear_for: "2s" }, "gpu.exporter.down": { for: "2s" } } } },
       exporters: { webhook: { receivers: { sink: to("ops"), convox: to("convox"), slack: to("slack") } } },
       extensions: { gpu_console: { warmup: "3s" } },

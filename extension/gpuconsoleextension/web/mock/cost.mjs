@@ -116,7 +116,7 @@ export function cost(query, now, world, freshness) {
     freshness, by, step, from: iso(from), to: iso(to), share_unheld: query.get("share_unheld") === "proportional", currency: priced ? "USD" : null, other_currencies: [],
     lines: list.slice(begin, begin + limit), states: [...states.values()], total,
     unpriced: priced ? [...unpriced].map(([model, time]) => ({ model, host_type: "", region: "eu-north1", capacity_type: "spot", time: round(time, 3) })) : [],
-    intensities: none ? [] : ["average"], open_hours: open, unknown_hours: unknown,
+    intensities: none ? [] : ["average"], open_hours: open, unknown_hours: unknown, part_days: [],
     budgets: world.unreachable ? null : none || !priced ? [] : [budget("serving", "cost", 60_000, 55_121.4, "serving"), budget("research", "cost", 40_000, 48_310.02, "research"), budget("fleet", "hours", 100_000, 61_204), budget("everything", "cost", 150_000, null), { ...budget("old", "cost", null, null), ratio: 0.4, start: null, end: null }],
     oldest: none ? null : iso(Math.floor(now / hour) * hour - (world.cost?.young ?? 40) * day), newest: none ? null : iso(Math.floor(now / hour) * hour),
     line_count: list.length, next: begin + limit < list.length ? String(begin + limit) : null, reason: world.cost?.reason ?? (none ? "no_usage" : null),

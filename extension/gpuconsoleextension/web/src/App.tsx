@@ -10,7 +10,7 @@ import { capacityLink, costLink, eventsLink, fleetLink, nodesLink, type Route, r
 import { loginNeeded, logout, token } from "./session";
 import { ageNow, type Screen, screenOf, staleNow } from "./state";
 import { announce, LiveRegion, useTitle } from "./parts/announce";
-import { Failure } from "./parts/notices";
+import { Failure, isUnreachable, unreachable } from "./parts/notices";
 import { Endpoints } from "./parts/reasons";
 import { Skeleton } from "./parts/Figure";
 import { Time } from "./parts/values";
@@ -63,6 +63,9 @@ function Console() {
     if (refresh) poll.every((screen.kind === "ready" ? refresh : Math.min(refresh, 5)) * 1000);
   }, [refresh, screen.kind]);
   const sentence = screen.kind === "state" ? said[screen.letter]! : screen.kind === "ready" ? "Ready" : screen.kind === "offline" ? "The console’s server does not answer" : "";
+  useEffect(() => {
+    unreachable.value = isUnreachable(known.error);
+  }, [known.error]);
   const before = useRef("");
   useEffect(() => {
     announce(sentence);
@@ -92,7 +95,7 @@ function Content({ screen, known, poll, route: r }: { screen: Screen; known: Kno
   const panel = screen.kind === "state" && screen.letter !== "B" && <StatePanel letter={screen.letter} status={status} known={known} refresh={poll.refresh} />;
   return (
     <>
-      <Failure known={known} refresh={poll.refresh} />
+      <Failure known={known} refresh={poll.refresh} whole />
       {!shows(screen, r) && <h1 class="vh">GPU console</h1>}
       {!(screen.kind === "state" && screen.letter === "G") && <StoreProblems status={status} />}
       {panel}

@@ -50,11 +50,16 @@ func (e *evaluator) Range(ctx context.Context, query string, r store.Range) (*st
 // create makes a query of an engine.
 type create func(context.Context, *promql.Engine) (promql.Query, error)
 
-// run runs a query with others, as most can be. One that takes more than their
-// share is run again, alone among such.
+// run runs a query with others, as most can be. One that takes more than their share is run
+// again, alone among such.
 func (e *evaluator) run(ctx context.Context, text string, create create) (*store.Result, error) {
 	if len(text) > maxQueryBytes {
 		return nil, store.Errorf(store.BadQuery, "the query is longer than %d bytes", maxQueryBytes)
+	}
+	if expr, err := e.parser.ParseExpr(text); err == nil { // the engine reports the others
+		if err := checkGrowth(expr); err != nil {
+			return nil, err
+		}
 	}
 	ctx, leave, err := e.enter(ctx, e.options.QueryTimeout)
 	if err != nil {
@@ -68,8 +73,8 @@ func (e *evaluator) run(ctx context.Context, text string, create create) (*store
 	return result, err
 }
 
-// runIn waits for a turn and runs a query in it. The turn is kept for as long as
-// the result is.
+// runIn waits for a turn and runs a query in it. The turn is kept for as long as the result is.
+// A result of which the labels alone take more than a share waits for the turn of such.
 func (e *evaluator) runIn(ctx context.Context, turns *turns, text string, create create) (*store.Result, error) {
 	done, err := e.wait(ctx, turns)
 	if err != nil {
@@ -91,7 +96,15 @@ func (e *evaluator) runIn(ctx context.Context, turns *turns, text string, create
 		return nil, e.queryError(result.Err, turns)
 	}
 	if !fits(result.Value, turns.samples) {
-		return nil, e.tooMuch(turns)
+		if !fits(result.Value, e.alone.samples) {
+			return nil, e.tooMuch(&e.alone)
+		}
+		alone, err := e.wait(ctx, &e.alone)
+		if err != nil {
+			return nil, err
+		}
+		done()
+		done = alone
 	}
 	value, err := convert(result.Value)
 	if err != nil {

@@ -55,8 +55,8 @@ func Open(o Options) (*Log, error) {
 		}
 		p.pack()
 	}
-	for q := range l.pages { // they were added up, and the process ended before they were deleted
-		if !q.days && !q.end().After(l.folded) {
+	for q := range l.pages { // the process may have ended before hours that were added up were deleted
+		if month := l.pages[monthOf(q.start)]; !q.days && month != nil && month.hasSlot(month.slot(q.start)) {
 			if err := l.remove(q); err != nil {
 				return nil, err
 			}
@@ -196,14 +196,13 @@ func (l *Log) appendTo(p *page, text []byte) (err error) {
 // not change any more. The caller holds disk.
 func (l *Log) tidy(now time.Time) {
 	now = l.reference(now)
-	all := l.sorted()
 	var failed error
-	for _, p := range all {
+	for _, p := range l.sorted() {
 		switch {
 		case p.days && !p.end().After(now.Add(-l.options.Days)):
 			failed = errors.Join(failed, l.remove(p.period))
-		case !p.days && !p.end().After(now.Add(-l.options.Hours)):
-			failed = errors.Join(failed, l.fold(p))
+		case failed == nil && !p.days && !p.end().After(now.Add(-l.options.Hours)):
+			failed = l.fold(p) // in order: the next day waits for one that fails
 		}
 	}
 	for failed == nil && l.Bytes() > l.options.MaxBytes {

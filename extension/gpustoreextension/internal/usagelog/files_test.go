@@ -5,6 +5,8 @@ package usagelog
 
 import (
 	"bytes"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/durable/lines"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/store"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/usage"
 )
 
@@ -38,6 +42,134 @@ func TestADiskThatFails(t *testing.T) {
 	assert.Len(t, l.failed, 3)
 	require.NoError(t, l.Close())
 	assert.Equal(t, []usage.Row{rowOfService("a", 0, 1), rowOfService("a", 1, 1)}, open(t, directory, nil).all())
+}
+
+// Days are added up in their order: while the file of a month cannot be written, no later day is
+// added up, and a restart deletes no hours that are in no month.
+func TestADayThatCannotBeAddedUp(t *testing.T) {
+	directory := t.TempDir()
+	change := func(o *Options) { o.Hours = 3 * 24 * time.Hour }
+	l := open(t, directory, change)
+	march31, april1 := 27*24, 28*24
+	l.add(rowOfService("a", march31-24, 1))
+	l.add(rowOfService("a", march31, 1), rowOfService("a", march31+5, 1))
+	l.add(rowOfService("a", april1, 1))
+	free := full(t, directory, "days-2026-03.log")
+	l.add(rowOfService("a", april1+4*24, 1)) // both days are due
+	l.add(rowOfService("a", april1+5*24, 1))
+	assert.NotEmpty(t, l.failed)
+	want := sums(l.all())
+	require.NoError(t, l.Close())
+	free()
+	l = open(t, directory, change)
+	assert.Equal(t, want, sums(l.all()))
+	l.Retry(start.Add(time.Duration(april1+5*24+2) * time.Hour))
+	assert.Equal(t, want, sums(l.all()), "after the days are added up")
+	assert.NoFileExists(t, filepath.Join(directory, "hours-2026-03-31.log"))
+}
+
+// Logs of earlier versions may have hours in front of a day that was added up.
+func TestHoursInFrontOfADayAreKept(t *testing.T) {
+	directory := t.TempDir()
+	change := func(o *Options) { o.Hours = 3 * 24 * time.Hour }
+	l := open(t, directory, change)
+	l.add(rowOfService("a", 24, 1))
+	l.add(rowOfService("a", 6*24, 1)) // the second day is added up
+	require.NoError(t, l.Close())
+	p := newPage(dayOf(start))
+	r := rowOfService("a", 3, 1)
+	p.put(cell{slot: 3, key: p.number(unique.Make(r.Key))}, rowOf(&r))
+	text, err := p.text(p.sorted(), 0)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(directory, "hours-2026-03-04.log"), text, 0o600))
+	l = open(t, directory, change)
+	want := sums(l.all())
+	assert.Len(t, l.all(), 3)
+	l.Retry(start.Add(6*24*time.Hour + 2*time.Hour))
+	assert.Equal(t, want, sums(l.all()))
+	assert.NoFileExists(t, filepath.Join(directory, "hours-2026-03-04.log"))
+}
+
+// On a disk that is full for some files at a time, with limits that are reached and restarts at
+// any time, every row that was taken stays.
+func TestADiskThatFills(t *testing.T) {
+	for seed := range uint64(8) {
+		random := rand.New(rand.NewPCG(seed, 6))
+		directory := t.TempDir()
+		change := func(o *Options) {
+			o.Hours = 3 * 24 * time.Hour
+			if seed%2 == 0 {
+				o.MaxBytes = 5_000 // of which hours need more than months
+			}
+		}
+		l := open(t, directory, change)
+		var taken []usage.Row
+		free := func() {}
+		for hour := 22 * 24; hour < 40*24; hour += 1 + random.IntN(30) {
+			row := rowOfService(fmt.Sprint(random.IntN(2)), hour, 1)
+			refused := l.refused[store.StorageLimit]
+			_ = l.Append(row.Hour.Add(90*time.Minute), []usage.Row{row}) // Retry writes what fails
+			if l.refused[store.StorageLimit] == refused {
+				taken = append(taken, row)
+			}
+			require.Equal(t, sums(taken), sums(l.all()), "seed %d, hour %d", seed, hour)
+			if random.IntN(6) > 0 {
+				continue
+			}
+			free()
+			free = func() {}
+			if random.IntN(2) == 0 {
+				require.NoError(t, l.Close())
+				l = open(t, directory, change)
+				require.Equal(t, sums(taken), sums(l.all()), "seed %d, restart at %d", seed, hour)
+			} else if month := "days-2026-03.log"; random.IntN(2) == 0 {
+				free = full(t, directory, month, "hours-"+row.Hour.Add(24*time.Hour).Format(dayLayout)+extension)
+			} else {
+				free = full(t, directory, month)
+			}
+		}
+	}
+}
+
+// full makes writes of files fail until free is called.
+func full(t *testing.T, directory string, files ...string) (free func()) {
+	t.Helper()
+	var made []string
+	for _, name := range files {
+		path := filepath.Join(directory, name)
+		if name[0] == daysPrefix[0] {
+			path += lines.Temporary // months are written whole
+		}
+		if os.Mkdir(path, 0o700) == nil {
+			require.NoError(t, os.WriteFile(filepath.Join(path, "x"), nil, 0o600))
+			made = append(made, path)
+		}
+	}
+	return func() {
+		for _, path := range made {
+			require.NoError(t, os.RemoveAll(path))
+		}
+	}
+}
+
+// A query has the days that it overlaps: the report decides whether a part of one counts.
+func TestAPartOfADay(t *testing.T) {
+	l := open(t, t.TempDir(), func(o *Options) { o.Hours = 3 * 24 * time.Hour })
+	for day := range 3 {
+		l.add(rowOfService(fmt.Sprint(day), 24*day+18, 1))
+	}
+	l.add(rowOfService("x", 24*8, 1)) // the others are days now
+	for _, tt := range []struct {
+		from, to time.Duration
+		want     []string
+	}{
+		{12 * time.Hour, 36 * time.Hour, []string{"0", "1"}}, {24 * time.Hour, 48 * time.Hour, []string{"1"}}, {25 * time.Hour, 26 * time.Hour, []string{"1"}},
+		{24*time.Hour - 1, 24*time.Hour + 1, []string{"0", "1"}}, {191 * time.Hour, 193 * time.Hour, []string{"x"}}, {193 * time.Hour, 194 * time.Hour, nil},
+	} {
+		var got []string
+		require.NoError(t, l.Query(t.Context(), store.UsageQuery{From: start.Add(tt.from), To: start.Add(tt.to)}, func(r *usage.Row) { got = append(got, r.Service) }))
+		assert.Equal(t, tt.want, got, tt)
+	}
 }
 
 // A line that is damaged, or was not finished, costs only itself, and what is written

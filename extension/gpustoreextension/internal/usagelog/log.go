@@ -197,8 +197,8 @@ func (l *Log) Retry(now time.Time) {
 	l.tidy(now)
 }
 
-// Query calls each with the rows that begin in [q.From, q.To), by time. A row holds during
-// the call.
+// Query calls each with the rows of hours that begin in [q.From, q.To) and of days that overlap
+// it, by time. A row holds during the call.
 func (l *Log) Query(ctx context.Context, q store.UsageQuery, each func(*usage.Row)) error {
 	l.mu.RLock()
 	var views []view

@@ -130,6 +130,16 @@ func (p *page) put(at cell, r row) {
 	p.oldest, p.newest = min(p.oldest, at.slot), max(p.newest, at.slot)
 }
 
+// hasSlot reports whether the page has a row of a slot.
+func (p *page) hasSlot(slot uint8) bool {
+	for at := range cellsOf(p.packedCells()) {
+		if at.slot >= slot {
+			return at.slot == slot
+		}
+	}
+	return false
+}
+
 // sorted are the cells of an open page in their order.
 func (p *page) sorted() []cell { return inOrder(p.cells) }
 
@@ -264,14 +274,17 @@ type view struct {
 
 func (p *page) view() view { return view{p.period, p.keys[:len(p.keys):len(p.keys)], p.packedCells()} }
 
-// each calls f with the rows that begin in [from, to) and match. The row holds during the
-// call.
+// each calls f with the rows that match, of hours that begin in [from, to) and of days that
+// overlap it. The row holds during the call.
 func (v *view) each(from, to time.Time, match func(*usage.Key) bool, f func(*usage.Row)) {
 	keys := make([]usage.Key, len(v.keys))
 	wanted := make([]bool, len(v.keys))
 	for i, k := range v.keys {
 		keys[i] = k.Value()
 		wanted[i] = match == nil || match(&keys[i])
+	}
+	if v.days {
+		from = from.Add(1 - v.step())
 	}
 	u := usage.Row{Day: v.days}
 	for at, r := range cellsOf(v.packed) {

@@ -91,10 +91,23 @@ func (h *halves[V]) turn() (gone map[uint64]V) {
 // Guard.Sender.
 type Sender struct {
 	guard  *Guard
-	points halves[int] // fingerprint to number of series
+	points halves[point] // by fingerprint
 	series int
 	minute int64
 	items  int
+	sent   *Sent // of the batch that is judged
+}
+
+// point is what counts of a fingerprint.
+type point struct {
+	series int32
+	ended  bool
+}
+
+// Sent is what counts of one batch of a sender, until it is given back.
+type Sent struct {
+	items int
+	ends  []uint64
 }
 
 // Sender returns the sender with a name.
@@ -147,9 +160,29 @@ func turns(both bool) int {
 
 func (g *Guard) age(s *Sender, both bool) {
 	for range turns(both) {
-		for _, n := range s.points.turn() {
-			s.series -= n
-			g.series -= n
+		for _, p := range s.points.turn() {
+			s.series -= int(p.series)
+			g.series -= int(p.series)
+		}
+	}
+}
+
+// Note has everything noted that counts from now on.
+func (s *Sender) Note(in *Sent) { s.sent = in }
+
+// GiveBack takes off what counted of a batch of a time: it was refused further on, and comes
+// again.
+func (g *Guard) GiveBack(name string, sent *Sent, at time.Time) {
+	s := g.senders[name]
+	if s == nil {
+		s = g.rest
+	}
+	if s.minute == at.Unix()/60 {
+		s.items = max(0, s.items-sent.items)
+	}
+	for _, fingerprint := range sent.ends {
+		if p, known := s.points.get(fingerprint); known {
+			s.points.set(fingerprint, point{p.series, false})
 		}
 	}
 }
@@ -160,6 +193,9 @@ func (s *Sender) Item() Verdict {
 		return OverRate
 	}
 	s.items++
+	if s.sent != nil {
+		s.sent.items++
+	}
 	return Admitted
 }
 
@@ -187,8 +223,11 @@ func (s *Sender) Point(fingerprint, written uint64, n int) Verdict {
 	if way, known := s.guard.written.peek(fingerprint); known && way != written {
 		return Ambiguous
 	}
-	if _, known := s.points.get(fingerprint); known {
+	if p, known := s.points.get(fingerprint); known {
 		s.guard.written.get(fingerprint)
+		if p.ended {
+			s.points.set(fingerprint, point{p.series, false})
+		}
 		return Admitted
 	}
 	switch {
@@ -199,9 +238,25 @@ func (s *Sender) Point(fingerprint, written uint64, n int) Verdict {
 	}
 	s.series += n
 	s.guard.series += n
-	s.points.set(fingerprint, n)
+	s.points.set(fingerprint, point{int32(n), false})
 	s.guard.written.set(fingerprint, written)
 	return Admitted
+}
+
+// End judges the end of a series. Stores would go on with a series that has lost its end, so
+// that of a known one counts for nothing, once. Every other end is a point.
+func (s *Sender) End(fingerprint, written uint64, n int) Verdict {
+	if way, known := s.guard.written.peek(fingerprint); known && way == written {
+		if p, known := s.points.get(fingerprint); known && !p.ended {
+			s.guard.written.get(fingerprint)
+			s.points.set(fingerprint, point{p.series, true})
+			if s.sent != nil {
+				s.sent.ends = append(s.sent.ends, fingerprint)
+			}
+			return Admitted
+		}
+	}
+	return s.Point(fingerprint, written, n)
 }
 
 // Series is how many series count now, and Senders how many senders are known.

@@ -87,6 +87,56 @@ func TestItemsOfAMinute(t *testing.T) {
 	assert.Equal(t, Admitted, g.Sender("a", start.Add(time.Minute)).Item())
 }
 
+// What is given back in its minute may be sent again, also by a sender that shares its limits.
+func TestGiveBack(t *testing.T) {
+	g := New(Limits{Series: 10, SeriesPerSender: 10, ItemsPerMinute: 2})
+	for _, name := range []string{"a", "shared"} {
+		if name == "shared" {
+			for i := range maxSenders {
+				g.Sender(fmt.Sprint(i), start)
+			}
+		}
+		s := g.Sender(name, start)
+		s.Item()
+		var sent Sent
+		s.Note(&sent)
+		s.Point(1, 0, 1)
+		s.End(1, 0, 1)
+		s.Note(nil)
+		g.GiveBack(name, &sent, start.Add(-time.Minute))
+		assert.Equal(t, OverRate, s.Item(), "of another minute")
+		g.GiveBack(name, &sent, start)
+		assert.Equal(t, Admitted, s.Item())
+		assert.Equal(t, OverRate, s.Item())
+		assert.Equal(t, Admitted, s.End(1, 0, 1), "the end comes again")
+	}
+}
+
+// The end of a known series uses up nothing, once for each time that it goes on. Every other
+// end counts as a point does.
+func TestEnds(t *testing.T) {
+	g := New(Limits{Series: 10, SeriesPerSender: 2, ItemsPerMinute: 4})
+	s := g.Sender("a", start)
+	for _, fingerprint := range []uint64{1, 2} {
+		assert.Equal(t, Admitted, s.Point(fingerprint, 7, 1))
+	}
+	assert.Equal(t, OverSeriesOfSender, s.End(3, 7, 1), "of a series that was not there")
+	assert.Equal(t, Ambiguous, s.End(1, 8, 1), "written in another way")
+	assert.Equal(t, OverRate, s.Item(), "both counted")
+	assert.Equal(t, Admitted, s.End(1, 7, 1))
+	assert.Equal(t, OverRate, s.End(1, 7, 1), "again")
+	assert.Equal(t, 2, g.Series(), "what ends makes no room: else series could follow each other without end")
+
+	later := start.Add(6 * time.Minute)
+	s = g.Sender("a", later)
+	assert.Equal(t, Admitted, s.Point(1, 7, 1), "it goes on")
+	for range 3 {
+		s.Item()
+	}
+	assert.Equal(t, Admitted, s.End(1, 7, 1))
+	assert.Equal(t, Admitted, s.End(2, 7, 1), "of the half before")
+}
+
 func TestSendersAreBounded(t *testing.T) {
 	g := New(Limits{Series: 1 << 20, SeriesPerSender: 2, ItemsPerMinute: 1 << 20})
 	for i := range maxSenders {

@@ -77,6 +77,7 @@ type Point struct {
 	Series      int
 	TooLarge    bool
 	Unusable    bool // Prometheus' exporter would refuse it at every scrape
+	End         bool // it ends its series
 }
 
 // one is the hash of an attribute as the label that it becomes, and as it was sent.
@@ -194,11 +195,13 @@ func Name(name string) uint64 { return maphash.String(seed, name) }
 // It returns how many are left.
 func (r Resource) RemoveIf(m pmetric.Metric, family string, prepare func(pcommon.Map), remove func(Point) bool) int {
 	name := metric{Name(family), maphash.String(seed, m.Type().String()+"\x00"+m.Unit()+"\x00"+m.Name())}
-	judge := func(attributes pcommon.Map, bounds []float64, n int) bool {
+	judge := func(attributes pcommon.Map, bounds []float64, n int, flags pmetric.DataPointFlags) bool {
 		prepare(attributes)
-		return remove(r.of(name, attributes, bounds, n))
+		p := r.of(name, attributes, bounds, n)
+		p.End = flags.NoRecordedValue()
+		return remove(p)
 	}
-	number := func(p pmetric.NumberDataPoint) bool { return judge(p.Attributes(), nil, 1) }
+	number := func(p pmetric.NumberDataPoint) bool { return judge(p.Attributes(), nil, 1, p.Flags()) }
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
 		m.Gauge().DataPoints().RemoveIf(number)
@@ -207,16 +210,16 @@ func (r Resource) RemoveIf(m pmetric.Metric, family string, prepare func(pcommon
 	case pmetric.MetricTypeHistogram:
 		m.Histogram().DataPoints().RemoveIf(func(p pmetric.HistogramDataPoint) bool {
 			bounds := p.ExplicitBounds().AsRaw()
-			return judge(p.Attributes(), bounds, len(bounds)+3) // +Inf, sum, count
+			return judge(p.Attributes(), bounds, len(bounds)+3, p.Flags()) // +Inf, sum, count
 		})
 	case pmetric.MetricTypeExponentialHistogram:
 		m.ExponentialHistogram().DataPoints().RemoveIf(func(p pmetric.ExponentialHistogramDataPoint) bool {
-			if !native(p) {
+			if !p.Flags().NoRecordedValue() && !native(p) {
 				prepare(p.Attributes())
 				return remove(Point{Unusable: true})
 			}
 			buckets := p.Positive().BucketCounts().Len() + p.Negative().BucketCounts().Len()
-			return judge(p.Attributes(), nil, 1+buckets/bucketsASeries)
+			return judge(p.Attributes(), nil, 1+buckets/bucketsASeries, p.Flags())
 		})
 	case pmetric.MetricTypeSummary:
 		m.Summary().DataPoints().RemoveIf(func(p pmetric.SummaryDataPoint) bool {
@@ -224,7 +227,7 @@ func (r Resource) RemoveIf(m pmetric.Metric, family string, prepare func(pcommon
 			for i, q := range p.QuantileValues().All() {
 				quantiles[i] = q.Quantile()
 			}
-			return judge(p.Attributes(), quantiles, len(quantiles)+2) // sum, count
+			return judge(p.Attributes(), quantiles, len(quantiles)+2, p.Flags()) // sum, count
 		})
 	}
 	return points.Count(m)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/exporterlabels"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
@@ -271,7 +272,7 @@ func (d *pageDevice) describe(node ownership.Node, policy identity.Policy) *owne
 		case exporterlabels.MIGInstance:
 			out.Instance = value.AsString()
 		case exporterlabels.MIGProfile:
-			out.Profile = value.AsString()
+			out.Profile = migprofile.Normal(value.AsString())
 		case exporterlabels.Model:
 			out.Model = value.AsString()
 		}

@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
@@ -75,7 +76,7 @@ func (r *Reading) Read(attrs pcommon.Map) {
 			case names.GPUMIGInstanceID:
 				d.Instance = value.Str()
 			case names.GPUMIGProfile:
-				d.Profile = value.Str()
+				d.Profile = migprofile.Normal(value.Str())
 			case names.GPUMIGUUID:
 				d.MIGUUID = value.Str()
 			case names.K8sClusterName:

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 )
@@ -33,7 +34,7 @@ func newListed(hint deviceid.Hint, resolved bool, attrs pcommon.Map) *listed {
 	l := &listed{
 		resolved: resolved,
 		parent:   strings.Clone(points.Str(attrs, names.HwParent)),
-		profile:  strings.Clone(points.Str(attrs, names.GPUMIGProfile)),
+		profile:  strings.Clone(migprofile.Normal(points.Str(attrs, names.GPUMIGProfile))),
 	}
 	resource := points.Str(attrs, names.K8sResourceName)
 	l.counted = !resolved && (strings.HasPrefix(resource, "amd.com/") || resource == "gpu.amd.com")

@@ -311,5 +311,5 @@ func (w *allocationEnds) add(s *allocationSeries, at pcommon.Timestamp) {
 	w.last = s
 	m := w.sm.Metrics().AppendEmpty()
 	s.family.metric.CopyTo(m)
-	points.AppendMarker(m, s.attrs, at)
+	points.AppendMarker(m, s.attrs, at, nil)
 }

@@ -98,7 +98,7 @@ func (e *endWriter) add(s *series) {
 	}
 	m := e.scope.Metrics().AppendEmpty()
 	s.family.metric.CopyTo(m)
-	points.AppendMarker(m, s.attrs, e.at)
+	points.AppendMarker(m, s.attrs, e.at, s.family.bounds)
 	e.n++
 }
 
@@ -143,6 +143,7 @@ func newFamily(sm pmetric.ScopeMetrics, m pmetric.Metric) *family {
 		schemaURL: sm.SchemaUrl(),
 		name:      m.Name(),
 		metric:    pmetric.NewMetric(),
+		bounds:    points.Bounds(m),
 	}
 	sm.Scope().CopyTo(f.scope)
 	points.Describe(m, f.metric)

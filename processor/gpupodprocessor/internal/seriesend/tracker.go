@@ -110,6 +110,7 @@ type family struct {
 	schemaURL string
 	name      string // the metric's
 	metric    pmetric.Metric
+	bounds    []float64 // of a histogram
 }
 
 // NewTracker returns a Tracker of at most maxSeries series, those of gpu.allocation

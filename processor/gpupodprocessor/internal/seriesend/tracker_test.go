@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/owner"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/seriesends/endstest"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/identity"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/gpupodprocessor/internal/ownership"
 )
@@ -57,6 +58,36 @@ func TestCountsWhatItRemembers(t *testing.T) {
 		require.Empty(t, tracker.devices)
 		require.Zero(t, tracker.Series())
 	}
+}
+
+// The end of a histogram reaches the series of its buckets too.
+func TestEndsReachAStore(t *testing.T) {
+	tracker := NewTracker(10, false, 45*time.Second)
+	now := time.Unix(1000, 0)
+	var batches []pmetric.Metrics
+	for i, pod := range []string{"before", "after"} {
+		who := owner.Owner{Namespace: "n", Pod: pod}
+		md, ends := pmetric.NewMetrics(), pmetric.NewMetrics()
+		rm := md.ResourceMetrics().AppendEmpty()
+		rm.Resource().Attributes().PutStr(names.HwID, "GPU-1")
+		rm.Resource().Attributes().PutStr(names.K8sPodName, pod)
+		m := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+		m.SetName("latency")
+		m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		p := m.Histogram().DataPoints().AppendEmpty()
+		p.SetTimestamp(pcommon.NewTimestampFromTime(now.Add(time.Duration(i) * time.Minute)))
+		p.ExplicitBounds().FromRaw([]float64{0.1, 1})
+		p.BucketCounts().FromRaw([]uint64{1, 1, 1})
+		p.SetCount(3)
+		p.SetSum(5)
+		tracker.Observe("GPU-1", who, identity.SourceResource, nil, rm, points.ContentsOf(rm), now, ends.ResourceMetrics())
+		if i == 0 {
+			batches = append(batches, md)
+		}
+		batches = append(batches, ends)
+	}
+	require.Equal(t, 1, batches[2].DataPointCount())
+	endstest.Ended(t, batches...)
 }
 
 func (t *Tracker) require(tt *testing.T) {

@@ -5,8 +5,9 @@
 //
 // A pod counts once: from the first start of its accelerator containers to its first
 // point of utilization that reaches the threshold, or as never used where it ended before.
-// Pods that started before the measurement are left out, because whether they were used
-// is not known. So a restart repeats none.
+// Pods that started before the measurement, and those whose first start is not known
+// because a container has run before, are left out: whether they were used is not known.
+// So a restart of the gateway or of a container repeats none.
 package firstuse
 
 import (
@@ -29,13 +30,16 @@ import (
 const (
 	// grace is for how long the points of a pod that ended may still come.
 	grace = time.Minute
+	// remember is for how long a pod is known that the Kubernetes API does not have: it may
+	// have been left out of a snapshot.
+	remember = 10 * time.Minute
 	// futureSkew is how far another machine's clock may be ahead.
 	futureSkew = 30 * time.Second
 	// maxPlaces bounds the pairs of namespace and queue. Pods beyond them have neither.
 	maxPlaces = 2000
 )
 
-// Tracker has the pods that are waited for. It is not safe for concurrent use.
+// Tracker has the pods that have devices. It is not safe for concurrent use.
 type Tracker struct {
 	cluster   string
 	threshold float64
@@ -43,7 +47,7 @@ type Tracker struct {
 
 	pods  map[key]*pod
 	round uint64
-	waits int // pods that were not used yet
+	waits int // pods in the stage waiting
 	room  *places.Set
 	used  map[places.Place]*uses
 }
@@ -56,15 +60,25 @@ type uses struct {
 
 type key struct{ namespace, name string }
 
-// pod is one that started since the start.
+// pod is one that has devices.
 type pod struct {
 	uid     string
-	started time.Time
-	of      places.Place
-	used    bool
+	stage   stage
+	started time.Time // from waiting on
+	uses    *uses     // from pending on
 	ended   time.Time // zero: it runs
 	round   uint64
 }
+
+// stage is what a pod is known to have done.
+type stage uint8
+
+const (
+	unknown stage = iota // whether it ran is not known
+	pending              // it never ran
+	waiting              // it runs, and was not used yet
+	done                 // it counts, or is left out
+)
 
 // New returns a Tracker of pods of a cluster that start from now on. threshold is a
 // utilization, 0..1.
@@ -89,17 +103,10 @@ func (t *Tracker) Shift(step time.Duration) {
 func (t *Tracker) SetPods(snapshot *gpupods.Snapshot, now time.Time) {
 	t.round++
 	for _, is := range snapshot.Pods {
-		if is.Devices > 0 {
-			t.set(is, now)
-		}
+		t.set(is, now)
 	}
-	for k, p := range t.pods {
-		if p.round == t.round {
-			continue
-		}
-		if p.used {
-			delete(t.pods, k) // there is nothing to wait for
-		} else if p.ended.IsZero() {
+	for _, p := range t.pods {
+		if p.round != t.round && p.ended.IsZero() {
 			p.ended = now
 		}
 	}
@@ -109,40 +116,68 @@ func (t *Tracker) set(is *gpupods.Pod, now time.Time) {
 	k := key{is.Namespace, is.Name}
 	p := t.pods[k]
 	if p != nil && p.uid != is.UID {
-		t.settle(k, p, now)
+		t.settle(p)
 		p = nil
 	}
 	over := is.Phase == corev1.PodSucceeded || is.Phase == corev1.PodFailed
 	if p == nil {
-		if over || !is.Up || is.Started.Before(t.start) {
+		if over || is.Devices == 0 {
 			return
 		}
-		p = &pod{uid: is.UID, started: is.Started, of: places.Place{Namespace: is.Namespace}}
-		if is.Scheduling != nil {
-			p.of.Queue = is.Scheduling.Queue
-		}
+		p = &pod{uid: is.UID}
 		t.pods[k] = p
-		t.waits++
 	}
 	p.round = t.round
-	if over && !p.used && p.ended.IsZero() {
+	switch {
+	case !over:
+		p.ended = time.Time{}
+		if is.Devices > 0 {
+			t.follow(p, is, now)
+		}
+	case p.ended.IsZero():
 		p.ended = now
 	}
 }
 
-// settle takes a pod out, as never used where it was not.
-func (t *Tracker) settle(k key, p *pod, now time.Time) {
-	delete(t.pods, k)
-	if p.used {
+// follow takes a pod from stage to stage until it is used.
+func (t *Tracker) follow(p *pod, is *gpupods.Pod, now time.Time) {
+	switch {
+	case p.stage >= waiting:
 		return
+	case !is.Up:
+		if is.Phase != corev1.PodPending || p.stage == pending {
+			return
+		}
+		p.stage = pending
+	case is.Started.Before(t.start), p.stage == unknown && is.LastRun >= 0:
+		p.stage = done
+		return
+	default:
+		p.stage, p.started = waiting, is.Started
+		t.waits++
 	}
-	t.waits--
-	t.at(p, now).never++
+	if p.uses == nil {
+		p.uses = t.at(is, now)
+	}
 }
 
-// at is where a pod counts.
-func (t *Tracker) at(p *pod, now time.Time) *uses {
-	of := t.room.Admit(p.of, now)
+// settle ends the wait for a pod's first use, which never came.
+func (t *Tracker) settle(p *pod) {
+	if p.stage == waiting {
+		t.waits--
+		p.uses.never++
+	}
+	p.stage = done
+}
+
+// at is where a pod counts. Its series are there before the pod is used, with 0: the
+// increase of a counter that begins with 1 is none.
+func (t *Tracker) at(is *gpupods.Pod, now time.Time) *uses {
+	of := places.Place{Namespace: is.Namespace}
+	if is.Scheduling != nil {
+		of.Queue = is.Scheduling.Queue
+	}
+	of = t.room.Admit(of, now)
 	u := t.used[of]
 	if u == nil {
 		u = &uses{after: places.NewHistogram(t.start)}
@@ -164,16 +199,16 @@ func (t *Tracker) Observe(md pmetric.Metrics, now time.Time) {
 	for _, rm := range md.ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
 		p := t.pods[key{points.Str(attrs, names.K8sNamespaceName), points.Str(attrs, names.K8sPodName)}]
-		if p == nil || p.used || points.Str(attrs, names.K8sClusterName) != t.cluster {
+		if p == nil || p.stage != waiting || points.Str(attrs, names.K8sClusterName) != t.cluster {
 			continue
 		}
 		if uid := points.Str(attrs, names.K8sPodUID); uid != "" && p.uid != "" && uid != p.uid {
 			continue
 		}
 		if at, ok := t.firstUse(rm, p.started, now); ok {
-			p.used = true
+			p.stage = done
 			t.waits--
-			t.at(p, now).after.Record(at.Sub(p.started))
+			p.uses.after.Record(at.Sub(p.started))
 		}
 	}
 }
@@ -206,8 +241,14 @@ func (t *Tracker) firstUse(rm pmetric.ResourceMetrics, started, now time.Time) (
 // Write appends what was measured up to now to md.
 func (t *Tracker) Write(md pmetric.Metrics, scope func(pcommon.InstrumentationScope), now time.Time) {
 	for k, p := range t.pods {
-		if !p.ended.IsZero() && now.Sub(p.ended) >= grace {
-			t.settle(k, p, now)
+		if p.ended.IsZero() {
+			continue
+		}
+		if ago := now.Sub(p.ended); ago >= grace {
+			t.settle(p)
+			if ago >= remember {
+				delete(t.pods, k)
+			}
 		}
 	}
 	if len(t.used) == 0 {

@@ -72,7 +72,7 @@ func (f *fleet) telemetry(p *life) {
 			arrives = f.arrival(t + p.node.lag + 3*second + f.grain)
 		}
 		for _, d := range p.devices {
-			for i := range numFields {
+			for i := range numSamples {
 				if d.fields[i] {
 					f.point(arrives, point{pod: p.fact.pod, uid: uid, service: p.serviceAt(t), device: d.id, field: i, end: true, stamp: f.stamp(p.node, t)})
 				}
@@ -93,7 +93,7 @@ func (f *fleet) goesOn(p *life) {
 		for _, d := range p.devices {
 			if !d.broken {
 				f.point(f.arrival(t+p.node.lag+f.between(0, 2*second)), point{
-					pod: podKey{cluster: p.fact.pod.cluster}, node: p.node.name, device: d.id, field: utilization, stamp: f.stamp(p.node, t),
+					pod: podKey{cluster: p.fact.pod.cluster}, node: p.node.name, device: d.id, field: pick(f, utilization, memoryUsage, suspended), stamp: f.stamp(p.node, t),
 				})
 			}
 		}
@@ -106,14 +106,21 @@ func (f *fleet) read(p *life, d device, uid string, t at) {
 	if f.IntN(40) == 0 && !p.named {
 		delay += f.between(0, 3*time.Minute)
 	}
-	for i := range numFields {
-		if !d.fields[i] || f.IntN(30) == 0 {
+	asleep := within(d.sleeps, t)
+	for i := range numSamples {
+		if !d.fields[i] || f.IntN(30) == 0 || asleep && i != suspended {
 			continue
 		}
 		x := point{pod: p.fact.pod, uid: uid, service: p.serviceAt(t), node: p.on(f), device: d.id, field: i, stamp: f.stamp(p.node, t)}
 		x.value = d.level * float64(f.IntN(8)) / 7
 		if i >= memoryUsage {
 			x.value = float64(f.IntN(80)) * (1 << 30)
+		}
+		if i == suspended {
+			x.value = 0
+			if asleep && f.IntN(3) > 0 { // or it is left alone so that it can fall asleep
+				x.value = 1
+			}
 		}
 		odd := f.IntN(200)
 		if p.named && odd != 3 {

@@ -80,17 +80,22 @@ func (m *model) forget(t at) {
 }
 
 // seenWith is when the pod was last seen with the device, and whether the series of
-// the device's utilization was ended since.
+// the device were ended since.
 func (m *model) seenWith(p *pod, device string) (last at, ended bool) {
 	last = never
-	for f := range numFields {
-		for _, x := range m.pointsOf(p, device, f) {
+	var all []point // the newest of each field
+	for f := range numSamples {
+		points := m.pointsOf(p, device, f)
+		for _, x := range points {
 			if !x.end {
 				last = max(last, x.stamp)
 			}
 		}
+		if x, ok := newest(points); ok {
+			all = append(all, x)
+		}
 	}
-	now, ok := newest(m.pointsOf(p, device, utilization))
+	now, ok := newest(all)
 	return last, ok && now.end
 }
 
@@ -98,7 +103,7 @@ func (m *model) seenWith(p *pod, device string) (last at, ended bool) {
 type held struct {
 	count     int        // devices
 	still     bool       // one that does not report has a frozen exporter
-	reporting []reporter // those with a fresh utilization point
+	reporting []reporter // those with a current point
 }
 
 // reporter is the telemetry of a device that is held. Of a replica that reports
@@ -108,7 +113,7 @@ type reporter struct {
 	replica bool
 }
 
-// holds: "A pod is reporting when every device it holds has a fresh utilization point
+// holds: "A pod is reporting when every device it holds has a current point
 // (counts are compared where ids cannot be joined; a replica's utilization is its
 // device's)".
 func (m *model) holds(p *pod, t, staleness at) held {
@@ -145,7 +150,7 @@ func (m *model) holds(p *pod, t, staleness at) held {
 			report(device, true)
 		}
 	}
-	// "of the pod's further devices with fresh utilization, the newest (then the
+	// "of the pod's further devices that are fresh, the newest (then the
 	// first by hw.id) report, at most as many as there are"
 	known := func(device string) bool {
 		return slices.ContainsFunc(resolved, func(id string) bool { return id == device || strings.HasPrefix(id, device+"::") })
@@ -153,7 +158,7 @@ func (m *model) holds(p *pod, t, staleness at) held {
 	var further []point
 	still := false
 	for _, d := range m.devicesSeenOf(p) {
-		x, _ := newest(m.pointsOf(p, d, utilization))
+		x := m.newestCurrent(p, d, t, staleness)
 		switch fresh, isStill := m.reports(p, d, t, staleness); {
 		case known(d):
 		case isStill:
@@ -170,12 +175,51 @@ func (m *model) holds(p *pod, t, staleness at) held {
 	return h
 }
 
-// reports: the device has a fresh utilization point, and whether that stands still.
+// reports: "A device is fresh while one of its fields has a current point"; and whether all
+// that it has stands still.
 func (m *model) reports(p *pod, device string, t, staleness at) (isFresh, still bool) {
-	points := m.pointsOf(p, device, utilization)
-	x, ok := newest(points)
+	for f := range numSamples {
+		switch fresh, stands := m.current(p, device, f, t, staleness); {
+		case fresh && !stands:
+			return true, false
+		case fresh:
+			isFresh, still = true, true
+		}
+	}
+	return isFresh, still
+}
+
+// current: the field has a fresh point, and whether that stands still.
+func (m *model) current(p *pod, device string, f field, t, staleness at) (isFresh, still bool) {
+	x, ok := newest(m.pointsOf(p, device, f))
 	isFresh = ok && fresh(x, t, staleness)
-	return isFresh, isFresh && m.isStill(points, x)
+	return isFresh, isFresh && m.isStill(p, x)
+}
+
+// newestCurrent is the newest of the current points of the device.
+func (m *model) newestCurrent(p *pod, device string, t, staleness at) (best point) {
+	best.stamp = never
+	for f := range numSamples {
+		if fresh, still := m.current(p, device, f, t, staleness); fresh && !still {
+			if x, _ := newest(m.pointsOf(p, device, f)); x.stamp > best.stamp {
+				best = x
+			}
+		}
+	}
+	return best
+}
+
+// nodeOf: "the node of a device is that of its newest point".
+func (m *model) nodeOf(p *pod, device string) (node string) {
+	stamp := never
+	for f := range numSamples {
+		for _, x := range m.pointsOf(p, device, f) {
+			if x.stamp > stamp || x.stamp == stamp && x.node > node {
+				node, stamp = x.node, x.stamp
+			}
+		}
+	}
+	return node
 }
 
 // announcedDevices are the ids that can be joined, and how many others there are.

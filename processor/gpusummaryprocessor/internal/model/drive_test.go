@@ -244,7 +244,7 @@ func putNotEmpty(m pcommon.Map, key, value string) {
 }
 
 // fieldMetrics is the metric of each field and the attribute that selects it.
-var fieldMetrics = [numFields + 1]struct {
+var fieldMetrics = [numSamples + 1]struct {
 	metric           *names.Metric
 	attribute, value string
 }{
@@ -257,5 +257,6 @@ var fieldMetrics = [numFields + 1]struct {
 	memoryUsage:  {&names.GPUMemoryUsage, "", ""},
 	memoryLimit:  {&names.GPUMemoryLimit, "", ""},
 	power:        {&names.HwPower, "", ""},
+	suspended:    {&names.GPUDeviceSuspended, "", ""},
 	stillness:    {&names.ExporterFrozen, "", ""},
 }

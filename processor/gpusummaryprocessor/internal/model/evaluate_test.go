@@ -27,10 +27,12 @@ type view struct {
 	values  [numFields]*value
 }
 
-// value is a pod's value of a field, and the age of the oldest point in it.
+// value is a pod's value of a field, of how many devices it is, and the age of the oldest
+// point in it.
 type value struct {
-	v   float64
-	age at
+	v       float64
+	devices int
+	age     at
 }
 
 // evaluate is everything that is emitted at t, by series; ended where it is a marker.
@@ -128,7 +130,7 @@ func (m *model) syncedSince() at {
 	return 0
 }
 
-// view: a settled pod "is reporting when every device it holds has a fresh utilization
+// view: a settled pod "is reporting when every device it holds has a current
 // point; degraded when some have; missing when none has"; until the start gate is open
 // nothing is known.
 func (m *model) view(p *pod, t, staleness at, open bool) view {
@@ -153,15 +155,15 @@ func (m *model) view(p *pod, t, staleness at, open bool) view {
 }
 
 // podValue: "Over its devices with a fresh point: mean for ratios […], sum for memory
-// usage, memory limit and power"; of a degraded pod "over those that have" a fresh
-// utilization point.
+// usage, memory limit and power".
 func (m *model) podValue(p *pod, devices []reporter, f field, t, staleness at) *value {
 	n, sum, age := 0, 0., never
 	for _, d := range devices {
-		x, ok := newest(m.pointsOf(p, d.device, f))
-		if !ok || !fresh(x, t, staleness) || d.replica && f >= memoryUsage {
+		is, still := m.current(p, d.device, f, t, staleness)
+		if !is || still || d.replica && f >= memoryUsage {
 			continue
 		}
+		x, _ := newest(m.pointsOf(p, d.device, f))
 		n++
 		sum += x.value
 		age = max(age, t-x.stamp)
@@ -172,10 +174,10 @@ func (m *model) podValue(p *pod, devices []reporter, f field, t, staleness at) *
 	if f < memoryUsage {
 		sum /= float64(n)
 	}
-	return &value{sum, age}
+	return &value{sum, n, age}
 }
 
-// noteUnfresh: a device that was not fresh at an evaluation starts idle_for again.
+// noteUnfresh: a device of which utilization was not current at an evaluation starts idle_for again.
 // Reading: so does one of a pod that was not expected.
 func (m *model) noteUnfresh(stalenesses map[*pod]at, t at) {
 	for _, p := range m.pods {
@@ -196,7 +198,7 @@ func (m *model) noteUnfresh(stalenesses map[*pod]at, t at) {
 			}
 		}
 		for _, d := range devices {
-			if isFresh, still := m.reports(p, d, t, staleness); !expected || !isFresh || still {
+			if isFresh, still := m.current(p, d, utilization, t, staleness); !expected || !isFresh || still {
 				p.unfresh[d] = t
 			}
 		}
@@ -222,7 +224,7 @@ func (m *model) reportService(out map[string]float64, k serviceKey, views []view
 	put := func(metric string, v float64) { out[k.String()+" gpu.service."+metric] = v }
 
 	pods := map[string]int{}
-	pending, reportingDevices, missingDevices, idle, unknown, quiet := 0, 0, 0, 0, 0, 0
+	pending, reportingDevices, missingDevices, idle, unknown, quiet, unmeasured := 0, 0, 0, 0, 0, 0, 0
 	var averaged []view // "means over its reporting and degraded pods"
 	for _, v := range views {
 		pods[v.state]++
@@ -237,6 +239,7 @@ func (m *model) reportService(out map[string]float64, k serviceKey, views []view
 			continue
 		}
 		missingDevices += v.held.count - len(v.held.reporting)
+		unmeasured += len(v.held.reporting)
 		for _, r := range v.held.reporting {
 			is, mayBe := m.idle(v.pod, r.device, t, staleness)
 			if is {
@@ -267,7 +270,12 @@ func (m *model) reportService(out map[string]float64, k serviceKey, views []view
 		m.reportPartial(put, k, pods, all)
 	}
 	m.hasIdled[k] = m.hasIdled[k] || idle > 0
-	if unknown == 0 && quiet == 0 && (back || m.hasIdled[k]) {
+	measured := 0
+	for _, v := range valuesOf(averaged, utilization) {
+		measured += v.devices
+	}
+	// "idle_devices is absent while no device that reports has utilization".
+	if (measured > 0 || unmeasured == measured) && unknown == 0 && quiet == 0 && (back || m.hasIdled[k]) {
 		put("idle_devices", float64(idle))
 	}
 
@@ -290,6 +298,7 @@ func (m *model) reportService(out map[string]float64, k serviceKey, views []view
 		if f == utilization {
 			put("utilization.min", least)
 			put("utilization.max", most)
+			put("utilization.devices", float64(measured))
 		}
 	}
 	if oldest != never {

@@ -44,8 +44,11 @@ const (
 	power
 	numFields
 
-	// stillness is no field of a device: gpu.exporter.frozen of an exporter.
-	stillness = numFields
+	// suspended is in no figure, and stillness no field of a device: gpu.exporter.frozen of
+	// an exporter.
+	suspended  = numFields
+	numSamples = numFields + 1
+	stillness  = numSamples
 )
 
 // point is a data point of telemetry; pod has no name where the device has no owner.
@@ -175,6 +178,12 @@ func (m *model) receive(p point, now at) {
 	pod := m.pod(p.pod)
 	if !p.end {
 		pod.named = append(pod.named, naming{p.uid, p.service, p.stamp})
+	}
+	if p.field == suspended && !p.end && p.value > 0 {
+		// "A GPU that is suspended does nothing, and has a utilization of 0."
+		asleep := p
+		asleep.field, asleep.value = utilization, 0
+		m.receive(asleep, now)
 	}
 	for _, s := range pod.series {
 		if s.uid == p.uid && s.device == p.device && s.field == p.field {

@@ -46,12 +46,18 @@ func (m *model) staleness(interval at) at {
 }
 
 // interval: "the median, over the service's devices, of the last five gaps between
-// one device's utilization points; […] before three gaps it is initial_interval".
+// the points of the first field of a device; […] before three gaps it is initial_interval".
 func (m *model) interval(pods []*pod) at {
 	var all []at
 	for _, p := range pods {
 		for _, device := range m.devicesSeenOf(p) {
-			all = append(all, lastGaps(m.pointsOf(p, device, utilization))...)
+			for f := range numSamples {
+				points := m.pointsOf(p, device, f)
+				if slices.ContainsFunc(points, func(x point) bool { return !x.end }) {
+					all = append(all, lastGaps(points)...)
+					break
+				}
+			}
 		}
 	}
 	if len(all) < 3 {
@@ -60,8 +66,8 @@ func (m *model) interval(pods []*pod) at {
 	return median(all)
 }
 
-// lastGaps: "the last five gaps between one device's utilization points; a gap over
-// 6m is an outage, not an interval". Reading: an end is no utilization point, and
+// lastGaps: "the last five gaps between these points; a gap over
+// 6m is an outage, not an interval". Reading: an end is no point, and
 // two points at one time have no gap.
 func lastGaps(points []point) []at {
 	var stamps []at

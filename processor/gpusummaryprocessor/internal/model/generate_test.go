@@ -60,8 +60,9 @@ type life struct {
 type device struct {
 	id, announcedAs, container string
 	resolved, broken           bool
-	fields                     [numFields]bool
+	fields                     [numSamples]bool
 	level                      float64
+	sleeps                     []window
 }
 
 // generate makes the world of a seed.
@@ -293,6 +294,16 @@ func (f *fleet) device(pod, n int) device {
 	d.broken = f.IntN(12) == 0
 	for i := range numFields {
 		d.fields[i] = i == utilization || f.IntN(4) == 0
+	}
+	switch f.IntN(8) {
+	case 0: // a MIG instance of an A100, a partition in a guest
+		d.fields[utilization], d.fields[memoryUsage], d.fields[memoryLimit] = false, true, true
+	case 1: // GB10
+		d.fields[memoryUsage], d.fields[memoryLimit], d.fields[power] = false, false, true
+	case 2: // power alone
+		d.fields = [numSamples]bool{power: true}
+	case 3: // runtime power management
+		d.fields[suspended], d.sleeps = true, f.windows(2)
 	}
 	return d
 }

@@ -4,6 +4,7 @@
 package model
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func (p placed) put(attrs pcommon.Map, pod podKey) {
 }
 
 // mixed makes w a world in which some pods may be jobs, no pod has a uid and each stays on one node
-// and has its service once it was named, and picks those of every other seed's half: pods that share a board or a node are jobs together or not at
+// and has a service, and picks those of every other seed's half: pods that share a board or a node are jobs together or not at
 // all. of has what concerns the jobs, or what does not.
 func mixed(w world, seed uint64) (p placed, of func(job bool) world) {
 	nodes, groups, together := map[podKey]string{}, map[podKey]podKey{}, map[string]podKey{}
@@ -62,8 +63,8 @@ func mixed(w world, seed uint64) (p placed, of func(job bool) world) {
 		if f.announcement != nil {
 			a := *f.announcement
 			a.uid, w.facts[i].announcement = "", &a
-			if a.service == "" {
-				a.service = services[k]
+			if a.service == "" { // an announcement of a job without a service names no owner
+				a.service = cmp.Or(services[k], "api")
 			}
 		}
 		if k.name == "" {

@@ -86,8 +86,8 @@ func (m *model) otherwise(k deviceKey, t at) at {
 }
 
 // devicesSeen: "a pod holds the devices it was seen with", and those that gpu.allocation
-// reports it has, until something reports otherwise. Reading: one with an ended utilization
-// that stayed silent for service_ttl was given back.
+// reports it has, until something reports otherwise. Reading: one of which the newest point is
+// an end, and that stayed silent for service_ttl, was given back.
 func (m *model) devicesSeen(p *pod, t at) []string {
 	devices := m.devicesSeenOf(p)
 	if first, _ := m.sightings(p); first != never {
@@ -122,15 +122,13 @@ func (m *model) allocated(p *pod, t at) bool {
 
 // isStill: the point is of a frozen exporter: gpu.exporter.frozen of
 // the same time and node is 1.
-func (m *model) isStill(points []point, newest point) bool {
-	node := ""
-	for _, p := range points {
-		if p.stamp == newest.stamp {
-			node = max(node, p.node)
-		}
+func (m *model) isStill(p *pod, x point) bool {
+	if !slices.ContainsFunc(m.still, func(s point) bool { return s.stamp == x.stamp }) {
+		return false // nearly always
 	}
+	node := m.nodeOf(p, x.device)
 	return slices.ContainsFunc(m.still, func(s point) bool {
-		return s.value > 0 && s.pod.cluster == newest.pod.cluster && s.stamp == newest.stamp &&
+		return s.value > 0 && s.pod.cluster == x.pod.cluster && s.stamp == x.stamp &&
 			(s.node == node || s.node == "" || node == "")
 	})
 }

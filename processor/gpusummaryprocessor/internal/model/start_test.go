@@ -53,6 +53,9 @@ func (m *model) idle(p *pod, device string, t, staleness at) (is, unknown bool) 
 			since, busy = max(since, x.stamp), true
 		}
 	}
+	if fresh, still := m.current(p, device, utilization, t, staleness); !fresh || still {
+		return false, false
+	}
 	now, _ := newest(points)
 	quiet := now.value < m.cfg.IdleThreshold
 	is = quiet && t-max(since, first) >= m.cfg.IdleFor

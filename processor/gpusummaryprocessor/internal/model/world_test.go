@@ -131,7 +131,7 @@ func uidSuffix(uid string) string {
 }
 
 func (f field) String() string {
-	return [numFields + 1]string{"utilization", "sm", "dram", "tensor", "fp16", "fp32", "memory usage", "memory limit", "power", "frozen"}[f]
+	return [numSamples + 1]string{"utilization", "sm", "dram", "tensor", "fp16", "fp32", "memory usage", "memory limit", "power", "suspended", "frozen"}[f]
 }
 
 const second = at(time.Second)

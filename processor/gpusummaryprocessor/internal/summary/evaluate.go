@@ -9,7 +9,7 @@ import "time"
 type podState uint8
 
 const (
-	reporting  podState = iota // every device has a fresh utilization point
+	reporting  podState = iota // every device has a current point
 	degraded                   // some have
 	missing                    // none has
 	warming                    // too young to be missing

@@ -74,10 +74,10 @@ func TestAllMissingIsPartialWithoutAverages(t *testing.T) {
 	got := w.evaluate()
 	got.has(t, map[string]float64{"partial": 1, "missing_ratio": 1, "pods missing": 1, "devices missing": 1, "devices reporting": 0})
 	got.lacks(t, averages...)
-	for _, name := range []string{"utilization", "utilization.min", "utilization.max", "data.age"} {
+	for _, name := range []string{"utilization", "utilization.min", "utilization.max", "utilization.devices", "data.age"} {
 		require.True(t, got.ended["shop/api gpu.service."+name], "%s ends: its last value must not be read on", name)
 	}
-	require.Len(t, got.ended, 4, "nothing else ends")
+	require.Len(t, got.ended, 5, "nothing else ends")
 
 	w.pass(15*time.Second, nil)
 	require.Empty(t, w.evaluate().ended, "an end is said once")
@@ -192,6 +192,14 @@ func TestDegradedPodIsAveragedOverWhatItHas(t *testing.T) {
 		w.read(reading{pod: "a", device: "GPU-1", fields: map[field]float64{memoryUsage: gib, memoryLimit: 40 * gib}})
 	})
 	got := w.evaluate()
+	got.state(t, "a", "reporting")
+	got.has(t, map[string]float64{
+		"pods reporting": 1, "partial": 0, "utilization": 0.8, "utilization.devices": 1,
+		"memory.usage": 11 * gib, "memory.limit": 120 * gib, "devices reporting": 2, "devices missing": 0,
+	})
+
+	w.pass(time.Minute, func() { w.read(reading{pod: "a", device: "GPU-0", fields: all}) })
+	got = w.evaluate()
 	got.state(t, "a", "degraded")
 	got.has(t, map[string]float64{
 		"pods degraded": 1, "pods reporting": 0, "pods missing": 0, "missing_ratio": 0, "partial": 0,

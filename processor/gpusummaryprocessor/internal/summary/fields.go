@@ -24,8 +24,13 @@ const (
 	power
 	numFields
 
+	// suspended is in no figure: it reports that the device is there, though nothing
+	// is read of it.
+	suspended  = numFields
+	numSamples = numFields + 1
+
 	// share of gpu.allocation is no field: it reports who holds the device.
-	share = numFields
+	share = numSamples
 )
 
 // isRatio reports whether the value of a field in a pod is the mean over its devices from
@@ -83,6 +88,8 @@ var inputs = func() (t names.Table[*input]) {
 		&names.GPUMemoryUsage: {unit: names.GPUMemoryUsage.Unit, only: memoryUsage},
 		&names.GPUMemoryLimit: {unit: names.GPUMemoryLimit.Unit, only: memoryLimit},
 		&names.HwPower:        {unit: names.HwPower.Unit, only: power},
+
+		&names.GPUDeviceSuspended: {unit: names.GPUDeviceSuspended.Unit, only: suspended},
 	} {
 		t.Put(metric.Name, in)
 	}

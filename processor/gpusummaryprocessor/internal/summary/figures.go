@@ -28,6 +28,7 @@ const (
 	serPower
 	serUtilizationMin
 	serUtilizationMax
+	serMeanDevices
 	serPodsReporting // the states of pods, in the order of podState
 	serPodsDegraded
 	serPodsMissing
@@ -77,6 +78,7 @@ var outputs = [numSeries]output{
 	serPower:            {metric: &names.ServicePower},
 	serUtilizationMin:   {metric: &names.ServiceUtilizationMin},
 	serUtilizationMax:   {metric: &names.ServiceUtilizationMax},
+	serMeanDevices:      {metric: &names.ServiceMeanDevices},
 	serPodsReporting:    {&names.ServicePods, names.GPUPodState, podStateNames[reporting]},
 	serPodsDegraded:     {&names.ServicePods, names.GPUPodState, podStateNames[degraded]},
 	serPodsMissing:      {&names.ServicePods, names.GPUPodState, podStateNames[missing]},
@@ -120,6 +122,7 @@ type totals struct {
 	total                                         [numFields]float64
 	votes                                         [numFields]int // pods that have the field
 	lowest, highest                               float64        // utilization
+	measured, unmeasured                          int            // devices that report, with and without utilization
 	oldest                                        int64          // time of the oldest point in total
 	pods                                          [numPodStates]int
 	settled, pending                              int
@@ -145,11 +148,15 @@ func (s *totals) add(v *podValue, st podState, stands standing) {
 	if v.fresh == 0 {
 		return
 	}
-	if u := v.value[utilization]; s.votes[utilization] == 0 {
-		s.lowest, s.highest, s.oldest = u, u, v.oldest
-	} else {
-		s.lowest, s.highest, s.oldest = min(s.lowest, u), max(s.highest, u), min(s.oldest, v.oldest)
+	if u := v.value[utilization]; v.has[utilization] {
+		if s.votes[utilization] == 0 {
+			s.lowest, s.highest = u, u
+		}
+		s.lowest, s.highest = min(s.lowest, u), max(s.highest, u)
 	}
+	s.measured += v.n[utilization]
+	s.unmeasured += v.fresh - v.n[utilization]
+	s.oldest = oldest(s.oldest, v.oldest)
 	for f := range numFields {
 		if v.has[f] {
 			s.total[f] += v.value[f]
@@ -189,7 +196,8 @@ func (s *totals) figures(svc *service, k knowledge, partialThreshold float64, no
 			f.set(serPartial, 1)
 		}
 	}
-	if svc.wasIdle = svc.wasIdle || s.devicesIdle > 0; s.unknown+s.quiet == 0 && (k.back || svc.wasIdle) {
+	known := s.measured > 0 || s.unmeasured == 0
+	if svc.wasIdle = svc.wasIdle || s.devicesIdle > 0; known && s.unknown+s.quiet == 0 && (k.back || svc.wasIdle) {
 		f.set(serIdleDevices, float64(s.devicesIdle))
 	}
 
@@ -197,6 +205,7 @@ func (s *totals) figures(svc *service, k knowledge, partialThreshold float64, no
 		if n == 0 {
 			continue
 		}
+		f.set(serDataAge, time.Duration(now-s.oldest).Seconds())
 		f.set(means[fd], s.total[fd]/float64(n))
 		if sum, ok := sums[field(fd)]; ok {
 			f.set(sum, s.total[fd])
@@ -205,7 +214,7 @@ func (s *totals) figures(svc *service, k knowledge, partialThreshold float64, no
 	if s.votes[utilization] > 0 {
 		f.set(serUtilizationMin, s.lowest)
 		f.set(serUtilizationMax, s.highest)
-		f.set(serDataAge, time.Duration(now-s.oldest).Seconds())
+		f.set(serMeanDevices, float64(s.measured))
 	}
 	return f
 }

@@ -50,13 +50,13 @@ func (o *observer) exporter(src *source, m pmetric.Metric) {
 	}
 }
 
-// still reports whether the newest utilization is of a frozen exporter: of the same
-// node, where both name one.
-func (f frozen) still(p *pod, h *held) bool {
+// still reports whether a point of a time is of a frozen exporter: of the same node as the
+// device, where both name one.
+func (f frozen) still(p *pod, h *held, time int64) bool {
 	if len(f) == 0 {
 		return false
 	}
-	for _, node := range f[scrape{inKubernetes(p.key.cluster), h.samples[utilization].time}] {
+	for _, node := range f[scrape{inKubernetes(p.key.cluster), time}] {
 		if node == h.node || node == "" || h.node == "" {
 			return true
 		}

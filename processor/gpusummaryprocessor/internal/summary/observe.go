@@ -215,6 +215,9 @@ func (o *observer) point(src *source, f field, dp pmetric.NumberDataPoint) Reaso
 	if f == share {
 		return o.announce(src, announcementOf(src, t, dp))
 	}
+	if f == suspended && v > 0 {
+		o.sample(src, utilization, t, 0) // it does nothing
+	}
 	return o.sample(src, f, t, v)
 }
 
@@ -280,8 +283,13 @@ func (o *observer) sample(src *source, f field, t int64, v float64) Reason {
 		if h.device != nil {
 			h.device.newest = max(h.device.newest, t)
 		}
-		if f == utilization {
+		if h.times == (recent{}) || f < h.timesOf {
+			h.times, h.timesOf = recent{}, f // other fields may be another exporter's
+		}
+		if f == h.timesOf {
 			h.times.add(t)
+		}
+		if f == utilization {
 			h.firstUsed = oldest(h.firstUsed, t)
 			if v >= o.cfg.IdleThreshold {
 				h.lastBusy = max(h.lastBusy, t)
@@ -289,8 +297,8 @@ func (o *observer) sample(src *source, f field, t int64, v float64) Reason {
 		}
 	}
 	s := &h.samples[f]
-	if f == utilization && (t > s.time || t == s.time && src.node > h.node) {
-		h.node = src.node
+	if t > h.nodeTime || t == h.nodeTime && src.node > h.node {
+		h.node, h.nodeTime = src.node, t
 	}
 	switch {
 	case t > s.time:
@@ -322,7 +330,7 @@ func announcementOf(src *source, t int64, dp pmetric.NumberDataPoint) announceme
 func (o *observer) announce(src *source, is announcement) Reason {
 	t, held, resolved := is.time, is.held, is.resolved
 	if p := src.known; held && (p.entry != nil || t > p.removed) {
-		p.firstAnnounced = oldest(p.firstAnnounced, t)
+		p.firstAnnounced, p.restored = oldest(p.firstAnnounced, t), false
 	}
 	for i := range src.held.announced {
 		a := &src.held.announced[i]

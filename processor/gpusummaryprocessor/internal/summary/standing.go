@@ -3,10 +3,7 @@
 
 package summary
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // judge is what pods and devices are judged by at one moment.
 type judge struct {
@@ -50,7 +47,7 @@ func (j *judge) standing(p *pod) standing {
 	e := p.inCluster()
 	switch {
 	case j.cfg.Expected == Seen && j.restored:
-		return standing{running: true, age: j.now - p.firstSeen, needs: least, awaited: p.restored && reconnects}
+		return standing{running: true, age: j.now - p.firstSeen, needs: least, awaited: j.awaited(p, reconnects)}
 	case j.cfg.Expected == Seen:
 		return standing{running: true, age: j.now - max(p.firstSeen, j.start), needs: least, unaged: p.firstSeen <= j.back()}
 	case e == nil:
@@ -68,9 +65,9 @@ func (j *judge) standing(p *pod) standing {
 	}
 }
 
-// awaited reports whether the agent of p, with Kubernetes, may not have come back yet.
+// awaited reports whether the agent of p may not have come back yet.
 func (j *judge) awaited(p *pod, reconnects bool) bool {
-	return j.cfg.Expected == Kubernetes && len(p.devices) == 0 && reconnects
+	return reconnects && (p.restored || j.cfg.Expected == Kubernetes && len(p.devices) == 0)
 }
 
 // back is when all senders are back after the start.
@@ -150,8 +147,7 @@ func (j *judge) keeps(p *pod, h *held) bool {
 //     spoken of the device for allocation_ttl: where it does, telemetry without a pod
 //     may only mean that the owner is unknown.
 //
-// A device that fell silent is still held, unless its utilization was ended
-// service_ttl ago.
+// A device that fell silent is still held, unless its series were ended service_ttl ago.
 func (j *judge) holds(p *pod, h *held) bool {
 	d := h.device
 	held, left := d.allocatedTo(p, j.now, j.cfg.AllocationTTL)
@@ -164,7 +160,7 @@ func (j *judge) holds(p *pod, h *held) bool {
 	if spoke == 0 || j.now-spoke > int64(j.cfg.AllocationTTL) {
 		other = max(other, d.unowned)
 	}
-	released := held == 0 && math.IsNaN(h.samples[utilization].value) && j.now-h.lastSeen > int64(j.cfg.ServiceTTL)
+	released := held == 0 && h.ended() && j.now-h.lastSeen > int64(j.cfg.ServiceTTL)
 	if last == 0 || last < other || released {
 		return false
 	}

@@ -151,3 +151,64 @@ func TestSilentNodesAreNamed(t *testing.T) {
 	got.state(t, "b", "missing")
 	got.has(t, map[string]float64{"partial": 1})
 }
+
+// What was not running for a while knows as much as after a start: that nothing arrived meanwhile
+// makes no pod missing, and what stays silent is missing once all agents had the time to be back.
+func TestAPauseMakesNoPodMissing(t *testing.T) {
+	pods := []string{"a", "b", "c", "d"}
+	for name, source := range map[string]func(*Config){"seen": func(*Config) {}, "allocation": fromAllocation, "kubernetes": fromKubernetes} {
+		for course, silentBefore := range map[string]bool{"all report": false, "two are missing": true} {
+			t.Run(name+"/"+course, func(t *testing.T) {
+				w := newWorld(t, source, func(c *Config) { c.ReconnectGrace = 150 * time.Second })
+				if name == "kubernetes" {
+					list := &Pods{}
+					for _, p := range pods {
+						list.List = append(list.List, running(p, t0.Add(-time.Hour)))
+					}
+					w.s.SetPods(list, w.now)
+				}
+				announce := func(pods ...string) {
+					for _, p := range pods {
+						w.holds(p, "GPU-"+p)
+					}
+				}
+				report := func(pods ...string) {
+					for _, p := range pods {
+						w.util(p, "GPU-"+p, 0.5)
+					}
+				}
+				w.pass(5*time.Minute, func() { announce(pods...); report(pods...); w.evaluate() })
+				w.evaluate().has(t, map[string]float64{"partial": 0, "pods reporting": 4})
+				if silentBefore {
+					w.pass(2*time.Minute, func() { announce(pods...); report("a", "b"); w.evaluate() })
+					w.evaluate().has(t, map[string]float64{"partial": 1, "pods missing": 2})
+				}
+
+				w.now = w.now.Add(75 * time.Second)
+				w.s.Resume(w.now)
+				got := w.evaluate()
+				got.has(t, map[string]float64{"pods missing": 0, "pods warming": 4})
+				got.lacks(t, "partial", "missing_ratio", "devices missing")
+				require.True(t, got.ended["shop/api gpu.service.partial"])
+				began := w.now
+				w.pass(4*time.Minute, func() { // one agent after the other comes back
+					since := w.now.Sub(began)
+					announce("a")
+					report("a")
+					if since >= 140*time.Second {
+						announce(pods...)
+						report("b")
+					}
+					got := w.evaluate()
+					if since < 150*time.Second {
+						got.has(t, map[string]float64{"pods missing": 0})
+						require.NotEqual(t, 1., got.values["shop/api gpu.service.partial"], "after %s", since)
+					}
+				})
+				w.evaluate().has(t, map[string]float64{"partial": 1, "pods missing": 2, "pods reporting": 2})
+				report(pods...)
+				w.evaluate().has(t, map[string]float64{"partial": 0, "missing_ratio": 0})
+			})
+		}
+	}
+}

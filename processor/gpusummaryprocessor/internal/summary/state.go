@@ -51,7 +51,7 @@ type pod struct {
 	key       podKey
 	uid       string
 	uidTime   int64 // newest point that bore uid
-	restored  bool  // it is known from before the start, and was not seen since
+	restored  bool  // it is known from before the start, and nothing reported it since
 	service   *service
 	svcTime   int64 // newest point that named service; 0: none did
 	firstSeen int64 // by telemetry; 0: never
@@ -79,12 +79,14 @@ type held struct {
 	id       string
 	device   *device // with Seen alone
 	lastSeen int64   // by telemetry
-	samples  [numFields]sample
-	node     string // of the newest utilization point
-	times    recent // of utilization points
+	samples  [numSamples]sample
+	node     string // of the newest point, which has nodeTime
+	nodeTime int64
+	times    recent // of points of timesOf
+	timesOf  field  // the first of the fields that it has
 	// firstUsed is the oldest utilization point, lastBusy the newest at or above
 	// idle_threshold, stale the newest evaluation at which utilization was not
-	// fresh.
+	// current.
 	firstUsed, lastBusy, stale int64
 
 	announced []announcement // one for each container
@@ -107,6 +109,17 @@ type sample struct {
 // fresh reports whether the point still counts at now.
 func (s sample) fresh(now, staleness int64) bool {
 	return s.time != 0 && now-s.time <= staleness && !math.IsNaN(s.value)
+}
+
+// ended reports whether the newest point of the device ends its series.
+func (h *held) ended() bool {
+	var newest sample
+	for _, s := range h.samples {
+		if s.time > newest.time || s.time == newest.time && math.IsNaN(newest.value) {
+			newest = s
+		}
+	}
+	return newest.time != 0 && math.IsNaN(newest.value)
 }
 
 // serviceFor returns the service, made if need be; nil when max_services is reached.
@@ -278,7 +291,7 @@ func move(step int64, times ...*int64) {
 func (p *pod) shift(step int64) {
 	move(step, &p.uidTime, &p.svcTime, &p.firstSeen, &p.lastSeen, &p.removed, &p.firstAnnounced)
 	for _, h := range p.devices {
-		move(step, &h.lastSeen, &h.firstUsed, &h.lastBusy, &h.stale)
+		move(step, &h.lastSeen, &h.nodeTime, &h.firstUsed, &h.lastBusy, &h.stale)
 		for i := range h.samples {
 			move(step, &h.samples[i].time)
 		}

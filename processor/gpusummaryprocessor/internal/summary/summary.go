@@ -39,10 +39,11 @@
 //     that never had one is not reported.
 //   - A pod seen that is not expected belongs to nothing. It goes
 //     neither into counts nor into the interval.
-//   - The interval pools the gaps of all devices of the service's expected pods;
+//   - The interval pools the gaps of all devices of the service's expected pods, each
+//     of its first field;
 //     three gaps are three in all. Of an even number the median is the mean of
 //     the two in the middle.
-//   - A device that was not fresh at an evaluation, or its pod not expected,
+//   - A device of which utilization was not current at an evaluation, or its pod not expected,
 //     starts idle_for again at that evaluation. idle_for is counted from the latest of: start, that evaluation,
 //     the first utilization point, the newest one that is not below the threshold.
 //   - devices{missing} and idle_devices are those of settled pods; devices{reporting}
@@ -58,15 +59,19 @@
 //     telemetry of that hw.id is fresh, for a replica `<id>::<n>` also when that
 //     of `<id>` is: then its ratios are the device's, and it has no memory and
 //     power. The others are compared by count: of the pod's further devices
-//     with fresh utilization, the newest (then the first by hw.id) report, at most
+//     that are fresh, the newest (then the first by hw.id) report, at most
 //     as many as there are. Further ones are left out.
 //   - With Seen a pod holds the devices it was seen with, and once it was seen, those
 //     that gpu.allocation reports it has, until something newer reports otherwise: see holds.
 //     gpu.allocation makes no pod known, and none older; what is not resolved reports
 //     nothing.
-//   - A device with its newest utilization at the time of a gpu.exporter.frozen that is 1,
-//     of the same node where both name one, is not fresh. A pod that has such a device
-//     and no fresh one is degraded, and not missing.
+//   - A device is fresh while one of its fields has a current point, or gpu.device.suspended
+//     has. A point at the time of a gpu.exporter.frozen that is 1, of the same node where
+//     both name one, is not current; the node of a device is that of its newest point. A pod
+//     that has a device with such points alone and no fresh one is degraded, and not missing.
+//   - gpu.device.suspended of 1 is a utilization of 0 as well: a device that sleeps does nothing.
+//   - Resume is a start that knows the pods of before: each is warming, and not missing, until
+//     something reports it, or until ReconnectGrace.
 //   - With Kubernetes a pod that was in a snapshot and is no longer is not
 //     expected by announcements up to then. The state of a pod in the snapshot is
 //     reported by the snapshot, of others by their announcements.
@@ -231,6 +236,26 @@ func (s *Summary) Restore(pods []SeenPod) (refused int) {
 		}
 	}
 	return refused
+}
+
+// Resume takes that what calls this Summary did not run until now: nothing could be seen, so what
+// was known before is what Restore knows after a start. Series that are absent then end.
+func (s *Summary) Resume(now time.Time) {
+	t := now.UnixNano()
+	// Telemetry alone knows the pods that were silent before the start once they would be forgotten.
+	s.restored = s.cfg.Expected == Seen && (s.restored || t-s.start >= int64(s.cfg.ServiceTTL))
+	s.start, s.nodes = t, nodeSet{}
+	if s.synced != 0 {
+		s.synced = t
+	}
+	for _, svc := range s.services {
+		svc.known, svc.wasPartial, svc.wasIdle = false, false, false
+	}
+	for _, p := range s.pods {
+		if p.restored = p.firstSeen != 0 || len(p.devices) > 0; p.firstSeen != 0 {
+			p.lastSeen = t
+		}
+	}
 }
 
 // Shift moves every time in memory by step: the wall clock was set, and what is

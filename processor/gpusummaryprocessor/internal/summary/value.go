@@ -21,12 +21,12 @@ type podValue struct {
 	n [numFields]int
 }
 
-// valueOf takes the value of p over the devices it holds that have a fresh
-// utilization point: the mean of a ratio, the sum of memory and power.
+// valueOf takes the value of p over the devices it holds, of each field over those that
+// have a current point of it: the mean of a ratio, the sum of memory and power.
 func (j *judge) valueOf(p *pod) podValue {
 	v := podValue{oldest: j.now}
 	for _, h := range p.devices {
-		if !j.fresh(p, h) {
+		if !j.current(p, h, utilization) {
 			h.stale = j.now
 		}
 	}
@@ -97,7 +97,7 @@ func (j *judge) takeHeld(v *podValue, p *pod) {
 	j.others = others
 	if len(others) > more {
 		slices.SortStableFunc(others, func(a, b *held) int { // stable: p.devices is sorted by id
-			return cmp.Compare(b.samples[utilization].time, a.samples[utilization].time)
+			return cmp.Compare(j.newest(p, b), j.newest(p, a))
 		})
 		others = others[:more]
 		// Sums are taken in the order of ids.
@@ -120,14 +120,14 @@ func (j *judge) take(v *podValue, p *pod, h *held, end field) {
 		return
 	}
 	v.fresh++
-	switch idle, unknown := j.isIdle(h); {
+	switch idle, unknown := j.isIdle(p, h); {
 	case idle:
 		v.idle++
 	case unknown:
 		v.quiet++
 	}
 	for f := range end {
-		if sample := h.samples[f]; sample.fresh(j.now, j.staleness) {
+		if sample := h.samples[f]; j.current(p, h, f) {
 			v.value[f] += sample.value
 			v.n[f]++
 			v.oldest = min(v.oldest, sample.time)
@@ -135,12 +135,12 @@ func (j *judge) take(v *podValue, p *pod, h *held, end field) {
 	}
 }
 
-// isIdle reports whether h, with a fresh utilization, has been below
+// isIdle reports whether h, with a current utilization, has been below
 // idle_threshold for idle_for. A point speaks of the time before it, so a device
 // is idle from its last busy point on, not from the first idle one. One that was not
 // busy since the start may have been idle before.
-func (j *judge) isIdle(h *held) (idle, unknown bool) {
-	if h.samples[utilization].value >= j.cfg.IdleThreshold {
+func (j *judge) isIdle(p *pod, h *held) (idle, unknown bool) {
+	if !j.current(p, h, utilization) || h.samples[utilization].value >= j.cfg.IdleThreshold {
 		return false, false
 	}
 	since := max(h.firstUsed, h.stale, j.start)
@@ -148,13 +148,34 @@ func (j *judge) isIdle(h *held) (idle, unknown bool) {
 	return idle, !idle && h.lastBusy == 0 && since <= j.back()
 }
 
-// fresh reports whether the device has a current utilization.
-func (j *judge) fresh(p *pod, h *held) bool {
-	return h.samples[utilization].fresh(j.now, j.staleness) && !j.frozen.still(p, h)
+// current reports whether the newest point of a field counts: it is fresh, and its exporter's
+// values do not stand still.
+func (j *judge) current(p *pod, h *held, f field) bool {
+	s := h.samples[f]
+	return s.fresh(j.now, j.staleness) && !j.frozen.still(p, h, s.time)
 }
 
-// stands distinguishes whether all that keeps it from being fresh is that its values stand
-// still.
+// newest is the time of the newest current point of the device, 0 if there is none.
+func (j *judge) newest(p *pod, h *held) (at int64) {
+	for f := range numSamples {
+		if h.samples[f].time > at && j.current(p, h, f) {
+			at = h.samples[f].time
+		}
+	}
+	return at
+}
+
+// fresh reports whether the device reports: one of its fields is current. Not every device
+// has every field: a MIG instance of an A100 has no utilization, GB10 no memory.
+func (j *judge) fresh(p *pod, h *held) bool { return j.newest(p, h) != 0 }
+
+// stands distinguishes whether all that keeps a device from being fresh is that its values
+// stand still.
 func (j *judge) stands(p *pod, h *held) bool {
-	return h.samples[utilization].fresh(j.now, j.staleness) && j.frozen.still(p, h)
+	for _, s := range h.samples {
+		if s.fresh(j.now, j.staleness) {
+			return !j.fresh(p, h)
+		}
+	}
+	return false
 }

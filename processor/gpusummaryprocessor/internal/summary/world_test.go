@@ -38,7 +38,7 @@ type reading struct {
 }
 
 // fieldMetrics is the metric of each field and the attribute that selects it.
-var fieldMetrics = [numFields]struct {
+var fieldMetrics = [numSamples]struct {
 	metric *names.Metric
 	attr   string
 	value  string
@@ -52,6 +52,7 @@ var fieldMetrics = [numFields]struct {
 	memoryUsage:  {&names.GPUMemoryUsage, "", ""},
 	memoryLimit:  {&names.GPUMemoryLimit, "", ""},
 	power:        {&names.HwPower, "", ""},
+	suspended:    {&names.GPUDeviceSuspended, "", ""},
 }
 
 func putNotEmpty(m pcommon.Map, key, value string) {
@@ -71,7 +72,7 @@ func (r reading) appendTo(md pmetric.Metrics) {
 	putNotEmpty(attrs, names.K8sPodUID, r.uid)
 	putNotEmpty(attrs, names.K8sNodeName, r.node)
 	ms := rm.ScopeMetrics().AppendEmpty().Metrics()
-	for f := range numFields {
+	for f := range numSamples {
 		v, ok := r.fields[f]
 		if !ok {
 			continue
@@ -260,5 +261,5 @@ func podSeries(pod, state string) string {
 var averages = []string{
 	"utilization", "sm.active", "dram.active", "pipe.active tensor", "pipe.active fp16", "pipe.active fp32",
 	"pod.memory.usage", "pod.memory.limit", "pod.power", "memory.usage", "memory.limit", "power",
-	"utilization.min", "utilization.max", "data.age",
+	"utilization.min", "utilization.max", "utilization.devices", "data.age",
 }

@@ -31,6 +31,8 @@ type Total struct {
 	// reading's count.
 	Buckets []uint64
 	Start   pcommon.Timestamp
+	// Bounded is that the bounds of the series are known.
+	Bounded bool
 }
 
 // Result is what became of a page's readings of a series.
@@ -49,7 +51,7 @@ const (
 // histogram. One source passes as it is; where it falls, or another takes its place,
 // the series begins again. As soon as there are several they are added, from then on by
 // their increments, each with its own resets, so that the total never falls; it begins
-// again where none of them goes on. A start is never later than the reading.
+// again where all of them did. A start is never later than the reading.
 func (t *Target) Count(key, base uint64, layout uint32, readings []Reading) (Total, Result) {
 	e, fresh := t.entry(key, base)
 	if e == nil {
@@ -67,7 +69,7 @@ func (t *Target) Count(key, base uint64, layout uint32, readings []Reading) (Tot
 	}
 	if e.fold == nil {
 		e.begin(readings, fresh)
-	} else if !slices.ContainsFunc(readings, e.fold.goesOn) {
+	} else if e.allAgain(readings) {
 		t.budget.giveBack(e.fold.size() - e.fold.known(readings))
 		e.fold = &fold{sources: map[uint64]*counted{}}
 		e.restart(readings)
@@ -82,7 +84,7 @@ func (t *Target) Count(key, base uint64, layout uint32, readings []Reading) (Tot
 		e.start = earliest(readings)
 	}
 	e.at = at
-	return Total{e.fold.count, e.fold.sum, e.fold.buckets, e.start}, OK
+	return Total{e.fold.count, e.fold.sum, e.fold.buckets, e.start, e.bounds != (Bounds{})}, OK
 }
 
 // size is how many sources there are; 0 where there is no fold.
@@ -183,7 +185,7 @@ func (e *entry) one(r *Reading, fresh bool) (Total, Result) {
 		e.start = begun(r)
 	}
 	e.source, e.value, e.sum, e.at, e.fell = r.Source, r.Count, r.Sum, r.Time, false
-	return Total{r.Count, r.Sum, nil, e.start}, OK
+	return Total{r.Count, r.Sum, nil, e.start, e.bounds != (Bounds{})}, OK
 }
 
 // begin makes a series one of several sources. It goes on from the one that it had, if
@@ -210,6 +212,17 @@ func (e *entry) restart(readings []Reading) {
 	if start := earliest(readings); start > e.at {
 		e.start = start
 	}
+}
+
+// allAgain reports whether all sources of a series began again: those on the page did, or are
+// new and began since the last page. New ones of which that is not known may be beside
+// others that are missing on this page.
+func (e *entry) allAgain(readings []Reading) bool {
+	if slices.ContainsFunc(readings, e.fold.goesOn) {
+		return false
+	}
+	older := func(r Reading) bool { return r.Start <= e.at } // or not known
+	return e.fold.known(readings) > 0 || !slices.ContainsFunc(readings, older)
 }
 
 // goesOn reports whether a source counts on from where it was on an earlier page.

@@ -86,10 +86,26 @@ func TestCount(t *testing.T) {
 		},
 		"a series of which no source goes on begins again": {
 			pages: [][]Reading{
-				{reading(1, 7, 0, 10), reading(2, 3, 0, 10)}, {reading(1, 2, 0, 20), reading(2, 1, 0, 20)}, {reading(3, 4, 0, 30)},
-				{reading(3, 5, 0, 40), reading(4, 1, 0, 40)}, {reading(3, 1, 43, 50), reading(4, 1, 42, 50)},
+				{reading(1, 7, 0, 10), reading(2, 3, 0, 10)}, {reading(1, 2, 0, 20), reading(2, 1, 0, 20)},
+				{reading(1, 5, 23, 30), reading(2, 1, 22, 30)},
 			},
-			want: []result{{10, 10}, {3, 20}, {4, 30}, {6, 30}, {2, 42}},
+			want: []result{{10, 10}, {3, 20}, {6, 22}},
+		},
+		"… also with other sources, which began since": {
+			pages: [][]Reading{{reading(1, 7, 1, 10), reading(2, 3, 1, 10)}, {reading(3, 4, 15, 20)}, {reading(3, 5, 15, 30), reading(4, 1, 15, 30)}},
+			want:  []result{{10, 1}, {4, 15}, {6, 15}},
+		},
+		"a source that is new alone on a page, and the others are back on the next": {
+			pages: [][]Reading{
+				{reading(1, 100, 0, 10), reading(2, 50, 0, 10)}, {reading(3, 4, 0, 20)}, {reading(1, 101, 0, 30), reading(2, 52, 0, 30), reading(3, 5, 0, 30)},
+			},
+			want: []result{{150, 10}, {154, 10}, {158, 10}},
+		},
+		"… whenever it began": {
+			pages: [][]Reading{
+				{reading(1, 100, 1, 10), reading(2, 50, 1, 10)}, {reading(3, 4, 1, 20)}, {reading(1, 101, 1, 30), reading(2, 52, 1, 30), reading(3, 5, 1, 30)},
+			},
+			want: []result{{150, 1}, {154, 1}, {158, 1}},
 		},
 		"a histogram of several that fell is left out once": {
 			pages: [][]Reading{

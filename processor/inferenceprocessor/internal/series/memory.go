@@ -6,8 +6,11 @@
 package series // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
 
 import (
+	"encoding/binary"
+	"math"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -72,7 +75,40 @@ type entry struct {
 	page   uint32
 	fell   bool // on the last page, which was refused
 	fold   *fold
+	bounds Bounds
 }
+
+// Bounds are those under which a histogram is written, which its end has to name. Equal ones
+// are in memory once. The zero value is not known.
+type Bounds struct{ text unique.Handle[string] }
+
+// NewBounds returns bounds.
+func NewBounds(of []float64) Bounds {
+	text := make([]byte, 0, 8*len(of))
+	for _, b := range of {
+		text = binary.LittleEndian.AppendUint64(text, math.Float64bits(b))
+	}
+	return Bounds{unique.Make(string(text))}
+}
+
+// List returns them in order, nil where they are not known.
+func (b Bounds) List() (all []float64) {
+	if b == (Bounds{}) {
+		return nil
+	}
+	for text := []byte(b.text.Value()); len(text) > 0; text = text[8:] {
+		all = append(all, math.Float64frombits(binary.LittleEndian.Uint64(text)))
+	}
+	return all
+}
+
+// Ended is a histogram that has ended: in a layout, with bounds where it was written.
+type Ended struct {
+	Layout uint32
+	Bounds Bounds
+}
+
+func (e *entry) ended() Ended { return Ended{e.layout, e.bounds} }
 
 // fold adds up what several sources have counted since they were first seen.
 type fold struct {
@@ -189,12 +225,12 @@ const keepPages = 40
 
 // Stale calls ended for each series of a histogram that the page has in another layout
 // only, and forgets it. It is called at the end of a page.
-func (t *Target) Stale(on func(base uint64) bool, ended func(base uint64, layout uint32)) {
+func (t *Target) Stale(on func(base uint64) bool, ended func(base uint64, e Ended)) {
 	for key, e := range t.series {
 		switch {
 		case e.page == t.page:
 		case e.base != key && on(e.base):
-			ended(e.base, e.layout)
+			ended(e.base, e.ended())
 			t.End(key)
 		case t.page-e.page > keepPages:
 			t.End(key)
@@ -202,16 +238,19 @@ func (t *Target) Stale(on func(base uint64) bool, ended func(base uint64, layout
 	}
 }
 
-// EndAll forgets the series of a histogram in all layouts, and returns these.
-func (t *Target) EndAll(base uint64) (layouts []uint32) {
+// EndAll forgets the series of a histogram in all layouts, and returns them.
+func (t *Target) EndAll(base uint64) (all []Ended) {
 	for key, e := range t.series {
 		if e.base == base {
-			layouts = append(layouts, e.layout)
+			all = append(all, e.ended())
 			t.End(key)
 		}
 	}
-	return layouts
+	return all
 }
+
+// SetBounds notes the bounds of a series that is known.
+func (t *Target) SetBounds(key uint64, bounds Bounds) { t.series[key].bounds = bounds }
 
 // Folded reports whether a series is one of several sources.
 func (t *Target) Folded(key uint64) bool {

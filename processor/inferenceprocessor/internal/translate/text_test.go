@@ -17,7 +17,7 @@ import (
 
 // A page is written as lines: name{label=value,...} value, in the text format without
 // quotes; a histogram is name{...} h count sum bound:count,..., with delta for h if it is
-// one, and - for the sum if it has none; END is a marker.
+// one, and - for the sum if it has none; END is a marker, of a histogram before its bounds.
 // A counter's name ends in _total, or in _created for when it began.
 func pageOf(lines string) pmetric.ResourceMetrics {
 	rm := pmetric.NewMetrics().ResourceMetrics().AppendEmpty()
@@ -77,6 +77,7 @@ func histogramOf(p pmetric.HistogramDataPoint, labels string, fields []string) {
 	p.SetTimestamp(clock)
 	if fields[0] == "END" {
 		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		bounds(p, fields[1:])
 		return
 	}
 	var count uint64
@@ -87,11 +88,16 @@ func histogramOf(p pmetric.HistogramDataPoint, labels string, fields []string) {
 	if fields[1] != "-" {
 		p.SetSum(sum)
 	}
-	if len(fields) < 3 {
+	bounds(p, fields[2:])
+}
+
+func bounds(p pmetric.HistogramDataPoint, fields []string) {
+	if len(fields) == 0 {
 		return
 	}
+	count := p.Count()
 	var last uint64
-	for _, b := range strings.Split(fields[2], ",") {
+	for _, b := range strings.Split(fields[0], ",") {
 		bound, n, _ := strings.Cut(b, ":")
 		var v float64
 		var below uint64

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/histogram"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
@@ -142,6 +143,7 @@ func (t *Translator) pass(rm pmetric.ResourceMetrics) {
 	for _, sm := range rm.ScopeMetrics().All() {
 		sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
 			number++
+			points.CompleteEnds(m)
 			switch use := t.page.Use(number); {
 			case use == page.Own:
 				return out.remove(m)

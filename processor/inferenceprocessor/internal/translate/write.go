@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/histogram"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/series"
@@ -167,6 +168,9 @@ func (t *emitter) histogram(e *families.Engine, o *output) {
 	p.SetStartTimestamp(total.Start)
 	p.SetTimestamp(o.at)
 	histogram.Thin(p, t.o.MaxBounds, families.Advised(o.row))
+	if !total.Bounded {
+		t.target.SetBounds(o.key, series.NewBounds(p.ExplicitBounds().AsRaw()))
+	}
 	t.attributes(p.Attributes(), e, o)
 	if t.text == "" || o.layout != t.layout { // most points are of the same bounds as the last
 		t.layout, t.text = o.layout, histogram.Text(o.layout)
@@ -246,12 +250,12 @@ func (t *emitter) ended(e *families.Engine, o *output) {
 		if t.live(o.base) != nil {
 			return // in another source; what changed its layout is stale
 		}
-		layouts := t.target.EndAll(o.base)
-		if len(layouts) == 0 {
+		all := t.target.EndAll(o.base)
+		if len(all) == 0 {
 			t.keepOutput(o)
 		}
-		for _, layout := range layouts {
-			t.endedHistogram(e, o, layout)
+		for _, ended := range all {
+			t.endedHistogram(e, o, ended)
 		}
 		return
 	}
@@ -265,19 +269,19 @@ func (t *emitter) ended(e *families.Engine, o *output) {
 	t.attributes(p.Attributes(), e, o)
 }
 
-func (t *emitter) endedHistogram(e *families.Engine, o *output, layout uint32) {
-	if layout == histogram.Exponential {
+func (t *emitter) endedHistogram(e *families.Engine, o *output, is series.Ended) {
+	if is.Layout == histogram.Exponential {
 		p := t.out.exponentialMarker(o.row.Metric)
 		p.SetTimestamp(o.at)
 		p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 		t.attributes(p.Attributes(), e, o)
 		return
 	}
-	p := t.out.histogramMarker(o.row.Metric)
+	p := t.out.histogramMarker(o.row.Metric, o.unit)
 	p.SetTimestamp(o.at)
-	p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	points.EndHistogram(p, is.Bounds.List())
 	t.attributes(p.Attributes(), e, o)
-	p.Attributes().PutStr(names.InferenceBounds, histogram.Text(layout))
+	p.Attributes().PutStr(names.InferenceBounds, histogram.Text(is.Layout))
 }
 
 // stale ends histograms with another layout than before: other bounds are another series.
@@ -285,7 +289,7 @@ func (t *emitter) stale(e *families.Engine) {
 	on := func(base uint64) bool {
 		return t.live(base) != nil
 	}
-	t.target.Stale(on, func(base uint64, layout uint32) { t.endedHistogram(e, t.live(base), layout) })
+	t.target.Stale(on, func(base uint64, ended series.Ended) { t.endedHistogram(e, t.live(base), ended) })
 }
 
 func (t *emitter) live(base uint64) *output {

@@ -90,8 +90,8 @@ func (w *writer) marker(m *names.Metric, unit string) pmetric.NumberDataPoint {
 	return numbers(w.begun(m, unit, false)).AppendEmpty()
 }
 
-func (w *writer) histogramMarker(m *names.Metric) pmetric.HistogramDataPoint {
-	return w.begun(m, "", false).Histogram().DataPoints().AppendEmpty()
+func (w *writer) histogramMarker(m *names.Metric, unit string) pmetric.HistogramDataPoint {
+	return w.begun(m, unit, false).Histogram().DataPoints().AppendEmpty()
 }
 
 func (w *writer) exponentialMarker(m *names.Metric) pmetric.ExponentialHistogramDataPoint {

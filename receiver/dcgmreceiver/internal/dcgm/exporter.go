@@ -22,6 +22,7 @@ var Exporter = fetch.Exporter{
 	Line:     "look at that line, and at the exporter's counters file and its pods' labels",
 	Repeated: "look for a field that the exporter's counters file has twice, under one name or two",
 	Long:     "take the label off in the exporter or by scrape::metric_relabel_configs (labeldrop), or raise the limit that the cause names",
+	Doubt:    "take the field out of the exporter's counters file and have it print DCGM_FI_DEV_GPU_UTIL, which every version knows and prints in one unit; if a program between changes the page, scrape the exporter itself",
 	OverLimits: map[devicemap.Over]string{
 		devicemap.OverUnmapped: "take families out by scrape::metric_relabel_configs or in the exporter's counters file, or set unmapped: drop",
 		devicemap.OverOwners:   impossible,

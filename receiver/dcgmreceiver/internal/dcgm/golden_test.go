@@ -99,6 +99,8 @@ func FuzzMap(f *testing.F) {
 	f.Add(onGPU(memory, 9)+"\n"+onGPU(memory, 5, `pod="a",vgpu="0"`)+"\n", onGPU(memory, 9, `pod="a",vgpu="0"`)+"\n")
 	f.Add("dcgm_a 1\nDCGM_A 2\nup 0\nup{a=\"b\"} NaN\n# TYPE DCGM_A summary\nDCGM_A_sum 1\nDCGM_A{quantile=\"1\"} 2\n", `DCGM_A{UUID="x",pod="a",vgpu="1",pod_label_a="b",hpc_job="c"} 1`+"\n")
 	f.Add(`{"DCGM_é",UUID="x","hw.id"="y"} 1`+"\n", `DCGM_FI_DEV_GPU_UTIL{UUID="x",GPU_I_ID="-1",gpu="99999999999999999999"} 1e308`+"\n")
+	f.Add(onGPU(utilRatio, "0.5")+"\n"+onGPU("DCGM_FI_DEV_FB_USED_BYTES", "1125899906842623")+"\n", onGPU(utilRatio, 1)+"\n"+onGPU(utilRatio, 37, `hostname="b"`, `DCGM_FI_SYSTEM_DRIVER_VERSION="5"`)+"\n")
+	f.Add(onGPU("DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", 9)+"\n", onGPU("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 8999)+"\n"+onGPU("DCGM_FI_DEV_NVLINK_THROUGHPUT_L3_BYTES_PER_SECOND", 5)+"\n")
 	f.Fuzz(func(t *testing.T, first, second string) {
 		for _, opts := range []devicemap.Options{otel, {OTel: true, AsIs: true}, {OTel: true, DropUnmapped: true}} {
 			target := newTarget(opts)

@@ -45,6 +45,7 @@ func scrape(text string, at time.Time) (*devicemap.Page, error) {
 	}
 	known := map[string]*devicemap.Labels{}
 	parser := textparse.NewPromParser([]byte(text), labels.NewSymbolTable(), false)
+	samples := samplesOf(text)
 	for {
 		entry, err := parser.Next()
 		if err == io.EOF {
@@ -64,7 +65,7 @@ func scrape(text string, at time.Time) (*devicemap.Page, error) {
 			}[typ]
 		case textparse.EntrySeries:
 			page.Samples++
-			_, _, v := parser.Series()
+			series, _, v := parser.Series()
 			var ls labels.Labels
 			parser.Labels(&ls)
 			if label, twice := ls.HasDuplicateLabelNames(); twice {
@@ -86,9 +87,30 @@ func scrape(text string, at time.Time) (*devicemap.Page, error) {
 					whole = family(of)
 				}
 			}
-			page.Rows = append(page.Rows, devicemap.Row{Series: devicemap.NewSeries(family(name), known[fmt.Sprint(pairs)], whole), Value: v})
+			page.Rows = append(page.Rows, devicemap.Row{Series: devicemap.NewSeries(family(name), known[fmt.Sprint(pairs)], whole), Value: v, Decimal: decimal(samples, page.Samples-1, string(series))})
 		}
 	}
+}
+
+// samplesOf are the lines of a page that are samples.
+func samplesOf(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimLeft(line, " \t"); strings.TrimSpace(line) != "" && line[0] != '#' {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// decimal reports whether a sample's value has a decimal point. Lines of a page that only
+// the fuzzer makes up may not be where they are expected.
+func decimal(samples []string, i int, series string) bool {
+	if i >= len(samples) {
+		return false
+	}
+	rest, found := strings.CutPrefix(samples[i], series)
+	fields := strings.Fields(rest)
+	return found && len(fields) > 0 && strings.Contains(fields[0], ".")
 }
 
 // failed is a scrape that gave nothing.

@@ -23,7 +23,7 @@ import (
 func TestEverySpelling(t *testing.T) {
 	for id, f := range Table.Fields {
 		if f.Label != "" {
-			continue // TestThrottle, TestHealth, TestXIDTotal
+			continue // TestThrottle, TestHealth, TestXIDTotal, TestVariants
 		}
 		want := points(mapOnce(t, otel, onGPU(f.Name, 2)), "GPU-0")
 		switch devicetable.ID(id) {
@@ -32,7 +32,7 @@ func TestEverySpelling(t *testing.T) {
 		default:
 			assert.NotEmpty(t, want, f.Name)
 		}
-		for _, name := range append([]string{f.Name}, f.Aliases...) {
+		for _, name := range append([]string{f.Name}, f.Aliases...) { // variants: TestVariants
 			for _, typ := range []string{"gauge", "counter", "untyped"} {
 				r := mapOnce(t, otel, "# TYPE "+name+" "+typ, onGPU(name, 2))
 				assert.Equal(t, want, points(r, "GPU-0"), "%s as %s", name, typ)
@@ -77,7 +77,7 @@ func TestKinds(t *testing.T) {
 		_, generic := p.Attributes().Get(names.HwType)
 		assert.Equal(t, strings.HasPrefix(m.Name(), "hw.") && !strings.HasPrefix(m.Name(), "hw.gpu."), generic, m.Name())
 	})
-	assert.Len(t, seen, len(kinds)-3, "all but those of rows with a label: gpu.health.status, gpu.nvlink.peers and gpu.xid.errors")
+	assert.Len(t, seen, len(kinds)-4, "all but those of rows with a label: gpu.health.status, gpu.nvlink.lane.throughput, gpu.nvlink.peers and gpu.xid.errors")
 }
 
 func TestUnits(t *testing.T) {
@@ -139,11 +139,49 @@ func TestSources(t *testing.T) {
 	assert.Equal(t, []string{"gpu.nvlink.throughput{network.io.direction=transmit} 3"},
 		only(mapOnce(t, otel, onGPU("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 100), onGPU("DCGM_FI_PROF_NVLINK_TX_BYTES", 3)), "gpu.nvlink.throughput"))
 
-	assert.Equal(t, []string{"hw.energy{} 12"},
-		only(mapOnce(t, otel, onGPU("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 12345), onGPU("DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", 12)), "hw.energy"))
+}
 
-	assert.Equal(t, []string{"gpu.clock.frequency{gpu.clock.domain=sm} 1.5"},
-		only(mapOnce(t, otel, onGPU("DCGM_FI_DEV_SM_CLOCK", 1), onGPU("DCGM_FI_DEV_SM_CLOCK_HERTZ", 1.5)), "gpu.clock.frequency"))
+// TestTwoNames: of two names of one quantity on a page the one with the finer unit counts,
+// whatever the values and the order of the rows.
+func TestTwoNames(t *testing.T) {
+	for _, tt := range []struct{ metric, finer, coarser, want string }{
+		{"hw.energy", onGPU("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 12345), onGPU("DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", 12), "hw.energy{} 12.345"},
+		{"gpu.clock.frequency", onGPU("DCGM_FI_DEV_SM_CLOCK_HERTZ", 1500000), onGPU("DCGM_FI_DEV_SM_CLOCK", 2), "gpu.clock.frequency{gpu.clock.domain=sm} 1500000"},
+		{"hw.gpu.memory.usage", onGPU("DCGM_FI_DEV_FB_USED_BYTES", 1048577), onGPU("DCGM_FI_DEV_FB_USED", 2), "hw.gpu.memory.usage{} 1048577"},
+		{"hw.gpu.utilization", onGPU("DCGM_FI_DEV_GPU_UTIL", 37), onGPU("DCGM_FI_DEV_GPU_UTIL_RATIO", "0.380000"), "hw.gpu.utilization{hw.gpu.task=general} 0.37"},
+		{"gpu.throttle.duration", onGPU("DCGM_FI_DEV_POWER_VIOLATION", 1500), onGPU("DCGM_FI_DEV_GPU_POWER_THROTTLE_SECONDS_TOTAL", "0.000002"), "gpu.throttle.duration{gpu.throttle.reason=power} 1.5e-06"},
+	} {
+		assert.Equal(t, []string{tt.want}, only(mapOnce(t, otel, tt.finer, tt.coarser), tt.metric))
+		assert.Equal(t, []string{tt.want}, only(mapOnce(t, otel, tt.coarser, tt.finer), tt.metric))
+	}
+}
+
+// TestAnotherNameIsNoReset: an exporter that is replaced by one of another version prints a
+// counter in a coarser unit, which is no reset although the number may be smaller.
+func TestAnotherNameIsNoReset(t *testing.T) {
+	e := newExporter(t, otel)
+	read := func(line string) (v, start float64) {
+		each(e.scrape(line).Metrics, func(_ pcommon.Map, m pmetric.Metric, p pmetric.NumberDataPoint) {
+			if m.Name() == names.HwEnergy.Name {
+				v, start = p.DoubleValue(), p.StartTimestamp().AsTime().Sub(t0).Seconds()
+			}
+		})
+		return v, start
+	}
+	for _, tt := range []struct {
+		line     string
+		v, start float64
+	}{
+		{onGPU("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 5000700), 5000.7, 0},
+		{onGPU("DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", 5000), 5000.7, 0},
+		{onGPU("DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", 5001), 5001, 0},
+		{onGPU("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 5001200), 5001.2, 0},
+		{onGPU("DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", 5000), 5000, 60},
+	} {
+		v, start := read(tt.line)
+		assert.Equal(t, tt.v, v, tt.line)
+		assert.Equal(t, tt.start, start, tt.line)
+	}
 }
 
 // TestNoValue checks that what is no value becomes no point and is counted.

@@ -24,8 +24,12 @@ func TestUpToDate(t *testing.T) {
 func TestComplete(t *testing.T) {
 	text := markdown()
 	for _, f := range dcgm.Table.Fields {
-		for _, name := range append([]string{f.Name}, f.Aliases...) {
-			assert.Contains(t, text, "`"+name+"`")
+		names := append([]string{f.Name}, f.Aliases...)
+		for _, v := range f.Variants {
+			names = append(names, v.Name)
+		}
+		for _, name := range names {
+			assert.Contains(t, text, "`"+strings.Replace(name, "%d", "0", 1)+"`")
 		}
 	}
 	for _, s := range dcgm.Table.Series {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/safetext"
 )
 
@@ -137,7 +138,7 @@ func describe(d *resourcev1.Device, driver string) Described {
 	healthy := attribute("healthy").BoolValue
 	out := Described{Name: d.Name, Attributes: Attributes{
 		Kind: text("type"), UUID: text("uuid"), Parent: text("parentUUID"), Serial: text("serial"),
-		Profile: cmp.Or(text("profile"), text("partitionProfile")),
+		Profile: migprofile.Normal(cmp.Or(text("profile"), text("partitionProfile"))),
 	}, Unhealthy: healthy != nil && !*healthy || text("health") == "Unhealthy"}
 	// The drivers' names for the address, the newest first.
 	for _, name := range []resourcev1.QualifiedName{"resource.kubernetes.io/pciBusID", "pciAddress", "pciAddr", "parentPciAddr"} {

@@ -213,7 +213,7 @@ func (k *API) View(now time.Time) snapshot.View {
 		return snapshot.View{}
 	}
 	v := snapshot.View{Node: k.node.Load(), Pools: k.pools.Load()}
-	v.Shared = k.shared.view(v.Node)
+	v.Shared = k.shared.view(v.Node, now)
 	if k.claims != nil {
 		v.DRA, v.Claims = true, *k.claims.read.Load()
 	}

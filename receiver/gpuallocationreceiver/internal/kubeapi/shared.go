@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,11 +102,13 @@ func (s *shared) start(ctx context.Context, work *sync.WaitGroup) {
 }
 
 // view is what snapshots need of it; nil: nothing is shared.
-func (s *shared) view(node *snapshot.Node) *snapshot.Shared {
+func (s *shared) view(node *snapshot.Node, now time.Time) *snapshot.Shared {
 	if s == nil {
 		return nil
 	}
 	v := &snapshot.Shared{Reader: s.cfg.Sharing, Pods: map[types.NamespacedName]sharing.Pod{}}
+	at, ok := s.pods.AsOf(now)
+	v.Fresh = ok && now.Sub(at) <= maxAPIAge
 	s.pods.Each(func(name types.NamespacedName, pod sharing.Pod) { v.Pods[name] = pod })
 	v.Boards, v.Memory = node.Boards()
 	v.Listed = node != nil && (s.devices == nil || s.devices.Listed())

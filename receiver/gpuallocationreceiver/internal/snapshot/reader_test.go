@@ -84,7 +84,7 @@ func sharedByAll(part int, ambiguous bool) *Shared {
 		clear(minors)
 	}
 	s := &Shared{
-		Reader: &sharing.Reader{Reservations: []string{"f"}}, Memory: 100, Listed: true,
+		Reader: &sharing.Reader{Reservations: []string{"f"}}, Memory: 100, Listed: true, Fresh: true,
 		Pods: map[types.NamespacedName]sharing.Pod{}, Boards: map[string]sharing.Boards{"koordinator": minors},
 	}
 	for i, name := range sharing.Names() {

@@ -30,6 +30,9 @@ type Shared struct {
 	// Listed is whether the API ever answered about the node and its boards: what cannot be
 	// placed before that is no fault of an annotation.
 	Listed bool
+	// Fresh is whether Pods are as the API has them, or were until a while ago. Otherwise no board
+	// is known to be free: one without a part may have one in a pod that was not read.
+	Fresh bool
 }
 
 // Unusable is what a scheduler wrote on a pod, and cannot be used.
@@ -55,8 +58,8 @@ type sharedNode struct {
 	unplaced []part
 	// boards are those that the schedulers share, with the scheduler and the resource.
 	boards map[string]part
-	// unknown are the schedulers with an owner that has no board yet: none of their boards
-	// is known to be free.
+	// unknown are the schedulers with an owner that has no board yet, or of which the pods are not
+	// known: none of their boards is known to be free.
 	unknown map[*sharing.Scheduler]bool
 	// taken are the boards of reservation pods, divided those with parts.
 	taken, divided map[string]bool
@@ -74,6 +77,7 @@ func (b *Builder) sharedBy(held []entry, listed []kubeletID, a *kubelet.Answer, 
 	rest, groups := n.reservations(held, v.Shared, tl)
 	boards := n.boardsOf(v.Shared, rest, listed, groups)
 	for _, s := range v.Shared.Reader.Schedulers {
+		n.unknown[s] = !v.Shared.Fresh
 		if s.Parts {
 			n.plugins = append(n.plugins, s)
 			rest = n.replaceParts(s, boards[s.Name], rest, v.Shared, tl)
@@ -82,7 +86,11 @@ func (b *Builder) sharedBy(held []entry, listed []kubeletID, a *kubelet.Answer, 
 	here := b.Read.Pods(a).Pods
 	for _, name := range slices.SortedFunc(maps.Keys(v.Shared.Pods), comparePods) {
 		pod := v.Shared.Pods[name]
-		if _, listed := here[complete.Pod(name)]; !listed || pod.Ended || pod.Group != "" || pod.Scheduler.Parts || v.Shared.Reader.Reserves(name.Namespace) {
+		if _, listed := here[complete.Pod(name)]; !listed || pod.Ended || pod.Group != "" || v.Shared.Reader.Reserves(name.Namespace) {
+			continue
+		}
+		if pod.Scheduler.Parts {
+			n.start(pod, boards[pod.Scheduler.Name])
 			continue
 		}
 		n.place(name, pod, boards[pod.Scheduler.Name], tl)
@@ -232,6 +240,21 @@ func partsFor(o owner.Owner, s *sharing.Scheduler, pod sharing.Pod, boards shari
 	return all, nil
 }
 
+// start notes the boards that init containers of a pod may use: they are not free.
+func (n *sharedNode) start(pod sharing.Pod, boards sharing.Boards) {
+	if !pod.Starting {
+		return
+	}
+	for _, g := range pod.Grants {
+		id, _, err := boards.Find(g)
+		if id == "" {
+			n.unknown[pod.Scheduler] = n.unknown[pod.Scheduler] || err != nil
+			continue
+		}
+		n.divided[id] = true
+	}
+}
+
 // place adds what a pod has of boards for which the kubelet lists nothing.
 func (n *sharedNode) place(name types.NamespacedName, pod sharing.Pod, boards sharing.Boards, tl *Tally) {
 	s := pod.Scheduler
@@ -332,8 +355,12 @@ func (b *Builder) addFreeShared(s *Snapshot, n *sharedNode, o *occupied, plugin 
 }
 
 // hides reports whether an id is a part of a board that a scheduler shares: which parts are
-// free depends on what the scheduler wrote.
-func (n *sharedNode) hides(id kubeletID) bool {
+// free depends on what the scheduler wrote. So does a whole board that an owner without a board
+// may have.
+func (n *sharedNode) hides(id kubeletID, gpu string) bool {
+	if board, ok := n.boards[gpu]; ok && n.unknown[board.scheduler] {
+		return true
+	}
 	return slices.ContainsFunc(n.plugins, func(s *sharing.Scheduler) bool { return partOf(s, id) != "" })
 }
 

@@ -23,7 +23,7 @@ import (
 func sharedOf(scheduler string, pods ...*corev1.Pod) *Shared {
 	s := &Shared{
 		Reader: &sharing.Reader{Schedulers: []*sharing.Scheduler{sharing.Named(scheduler)}, Reservations: []string{"kai-resource-reservation"}},
-		Pods:   map[types.NamespacedName]sharing.Pod{}, Memory: 81920, Listed: true,
+		Pods:   map[types.NamespacedName]sharing.Pod{}, Memory: 81920, Listed: true, Fresh: true,
 	}
 	for _, p := range pods {
 		if kept, ok := s.Reader.Keep(p); ok {
@@ -110,6 +110,17 @@ func TestHAMi(t *testing.T) {
 	assert.Len(t, emitted(s), 4)
 	assert.Empty(t, tl.Unusable)
 
+	// An init container, which the kubelet does not list, may use what it was granted until it ends.
+	starts := written("starts", "hami.io/vgpu-devices-allocated", gpuB+",NVIDIA,1024,0:;;")
+	starts.Spec.InitContainers = []corev1.Container{{Name: "fetch"}}
+	n.Pods[len(n.Pods)-1] = pod{Namespace: "ml", Name: "starts"}
+	s, tl = built(t, n, sharedOf("hami", append(quarters[1:], starts)...), s)
+	assert.Zero(t, s.States.Free)
+	assert.Empty(t, tl.Unusable)
+	starts.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}
+	s, _ = built(t, n, sharedOf("hami", append(quarters[1:], starts)...), s)
+	assert.Equal(t, "-/-/- "+gpuB+" 0 nvidia.com/gpu hami true", emitted(s)[0])
+
 	// An annotation takes nothing from what the kubelet resolves.
 	whole := node{Devices: map[string][]string{gpuName: {gpuA}}, Pods: []pod{holds("ml", "whole", gpuName, gpuA)}}
 	s, _ = built(t, whole, sharedOf("hami", vgpu("whole", gpuA, 1)), nil)
@@ -190,6 +201,14 @@ func TestKoordinator(t *testing.T) {
 		"-/-/- " + gpuB + " 0 nvidia.com/gpu none true",
 		"ml/a/main " + gpuA + "::0 0.5 koordinator.sh/gpu koordinator true",
 	}, emitted(s))
+
+	// A pod that was not read, or is not placed, may have any of them.
+	for _, v := range []*Shared{sharedOf("koordinator", allocated("a", 0, 50), allocated("b", 2, 25)), sharedOf("koordinator", allocated("a", 0, 50))} {
+		v.Boards = map[string]sharing.Boards{"koordinator": {"0": {ID: gpuA}, "1": {ID: gpuB}}}
+		v.Fresh = len(v.Pods) > 1
+		s, _ = built(t, n, v, nil)
+		assert.Zero(t, s.States.Free)
+	}
 }
 
 // The reservation pod has the board for the kubelet, and is no owner at any time.

@@ -296,7 +296,7 @@ func (b *Builder) addFree(s *Snapshot, held []entry, listed []kubeletID, known *
 		gpus[gpu] = true
 		k := key{id.resource, known.hwID(parsed)}
 		switch {
-		case taken[k], tl.blocked[id], o.physical[gpu], shared.hides(id):
+		case taken[k], tl.blocked[id], o.physical[gpu], shared.hides(id, gpu):
 			continue
 		case len(s.allocations) >= b.MaxDevices:
 			tl.Refused[DevicesLimit]++

@@ -112,6 +112,10 @@ type Problems struct {
 	Overcommitted int // kinds of devices on a node of which more are requested than there are
 	Negative      int // pods that wait and were created in the future
 	Forgotten     int // pods that ended and are no longer remembered, for lack of room
+	// Absurd counts pods that request more devices than any node could ever have; their devices
+	// count nowhere. AbsurdPod is one of them, as namespace/name.
+	Absurd    int
+	AbsurdPod string
 	// Example is a node that is overcommitted, "" where none is.
 	Example NodeFigures
 }

@@ -12,7 +12,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/places"
@@ -25,7 +29,7 @@ var start = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
 func evaluator() *Evaluator {
 	return New(Config{
-		Window: 24 * time.Hour, MaxPods: 100, Places: places.New(3),
+		Window: 24 * time.Hour, MaxPods: 100, Places: places.New(30),
 		IsDevice: func(resource string) bool { return resource == gpu },
 	})
 }
@@ -175,6 +179,54 @@ func TestUsual(t *testing.T) {
 	assert.False(t, math.IsNaN(evaluator().Evaluate(start, nodes, snapshot(recent)).Kinds[0].Expected))
 }
 
+// podOfAPI is a pod as the API has it, which takes any whole number from a user.
+func podOfAPI(name, node, gpus, cpu, memory string) *corev1.Pod {
+	list := corev1.ResourceList{gpu: resource.MustParse(gpus), "cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(start)},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: list, Limits: list}}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodPending},
+	}
+}
+
+// A request that nobody could mean changes no figure but the number of pods that wait.
+func TestAbsurdRequests(t *testing.T) {
+	keys, need := gpupods.DefaultKeys(), gpupods.Need{MaxPods: 100, Scheduling: true, Others: true}
+	evaluated := func(pods ...*corev1.Pod) *Figures {
+		s, err := gpupods.SnapshotOf(&keys, &need, append(pods, podOfAPI("held", "a", "2", "1", "1Gi"), podOfAPI("waits", "", "4", "1", "1Gi")), nil)
+		require.NoError(t, err)
+		return evaluator().Evaluate(start, []*Node{gpuNode("a", 8), gpuNode("b", 8)}, s)
+	}
+	want := evaluated()
+	for name, tt := range map[string]struct {
+		pods    []*corev1.Pod
+		absurd  int
+		devices int // that are waited for beside those of the others
+	}{
+		"a million":              {[]*corev1.Pod{podOfAPI("x", "", "1000000", "1", "1Gi")}, 1, 0},
+		"as many as int64 takes": {[]*corev1.Pod{podOfAPI("x", "", "9223372036854775807", "1", "1Gi")}, 1, 0},
+		"more than int64 takes":  {[]*corev1.Pod{podOfAPI("x", "", "4611686018427387904", "1", "1Gi"), podOfAPI("y", "", "4611686018427387904", "1", "1Gi")}, 2, 0},
+		"fewer than none":        {[]*corev1.Pod{podOfAPI("x", "", "-8", "1", "1Gi")}, 1, 0},
+		"more than a node has":   {[]*corev1.Pod{podOfAPI("x", "", "16", "1", "1Gi")}, 0, 16},
+		"CPU and memory":         {[]*corev1.Pod{podOfAPI("x", "", "1000000", "9E", "9E"), podOfAPI("y", "", "1000000", "9E", "9E")}, 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := evaluated(tt.pods...)
+			assert.Equal(t, want.Nodes, got.Nodes)
+			assert.Equal(t, want.Kinds, got.Kinds)
+			require.Len(t, got.Waiting, 1)
+			assert.Equal(t, 1+len(tt.pods), got.Waiting[0].Pods)
+			assert.Equal(t, 4+tt.devices, got.Waiting[0].Devices)
+			assert.Equal(t, tt.absurd, got.Absurd)
+		})
+	}
+
+	// On a node they take what they request, as far as there is any.
+	got := evaluated(podOfAPI("x", "a", "1", "9E", "9E"), podOfAPI("y", "a", "1", "9E", "9E"))
+	assert.Equal(t, NodeFigures{"a", Kind{gpu, "H100"}, 8, 4, 4, 4}, got.Nodes[0])
+	assert.Equal(t, want.Nodes[1], got.Nodes[1])
+}
+
 func TestUsualIsBounded(t *testing.T) {
 	e := evaluator()
 	forgotten := 0
@@ -240,7 +292,7 @@ func TestWaiting(t *testing.T) {
 	assert.Equal(t, 1, f.Negative)
 }
 
-// Beyond the limit of queues what is summed stays complete.
+// Beyond the limit of queues, of which a namespace has a tenth, what is summed stays complete.
 func TestQueuesAreBounded(t *testing.T) {
 	e := evaluator()
 	var pods []*gpupods.Pod
@@ -256,10 +308,10 @@ func TestQueuesAreBounded(t *testing.T) {
 	}
 	assert.Equal(t, 5, devices)
 	assert.Len(t, f.Waiting, 4)
-	assert.True(t, slices.ContainsFunc(f.Waiting, func(w Waiting) bool { return w.Place == places.Place{} && w.Devices == 2 }))
+	assert.True(t, slices.ContainsFunc(f.Waiting, func(w Waiting) bool { return w.Place == places.Place{Namespace: "ml"} && w.Devices == 2 }))
 	assert.Equal(t, 2, e.cfg.Places.Refused())
 	assert.Empty(t, e.cfg.Places.Expire(start.Add(time.Hour)))
-	assert.Len(t, e.cfg.Places.Expire(start.Add(25*time.Hour)), 3)
+	assert.Len(t, e.cfg.Places.Expire(start.Add(25*time.Hour)), 4)
 }
 
 func TestReasonsAreNamed(t *testing.T) {

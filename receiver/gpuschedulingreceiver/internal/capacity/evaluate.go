@@ -65,7 +65,7 @@ func (t *taken) of(resource string) int {
 func (e *Evaluator) Evaluate(now time.Time, nodes []*Node, pods *gpupods.Snapshot) *Figures {
 	f := &Figures{}
 	f.Forgotten = e.usual.note(now, pods.Pods)
-	customs := e.usual.customs()
+	customs := e.usual.customs(largest(nodes))
 
 	at := make(map[string]*taken, len(nodes))
 	for _, n := range nodes {
@@ -75,6 +75,7 @@ func (e *Evaluator) Evaluate(now time.Time, nodes []*Node, pods *gpupods.Snapsho
 	held := map[claim]bool{}
 	var waiting []*gpupods.Pod
 	for _, p := range pods.Pods {
+		f.absurd(p)
 		switch {
 		case p.Scheduling == nil, over(p):
 		case p.Node != "":
@@ -123,8 +124,36 @@ func (f *Figures) bind(p *gpupods.Pod, at *taken, held map[claim]bool) {
 		f.UnknownNodes++
 		return
 	}
-	at.CPU += p.Scheduling.CPU
-	at.Memory += p.Scheduling.Memory
+	at.Amount = at.Plus(p.Scheduling.Amount)
+}
+
+// absurd notes a pod that requests more devices than any node could ever have.
+func (f *Figures) absurd(p *gpupods.Pod) {
+	if p.Scheduling == nil || over(p) {
+		return
+	}
+	for _, r := range p.Scheduling.Requests {
+		if r.Absurd {
+			f.Absurd++
+			f.AbsurdPod = p.Namespace + "/" + p.Name
+			return
+		}
+	}
+}
+
+// largest is how many devices of a resource a node has at most. A request for more finds no place
+// however the free devices are spread.
+func largest(nodes []*Node) map[string]int {
+	out := map[string]int{}
+	for _, n := range nodes {
+		for _, d := range n.Devices {
+			if d.Unknown {
+				out[d.Resource] = math.MaxInt
+			}
+			out[d.Resource] = max(out[d.Resource], d.Allocatable)
+		}
+	}
+	return out
 }
 
 // kind adds up one kind of devices.

@@ -38,8 +38,8 @@ func over(p *gpupods.Pod) bool {
 // were forgotten within it, since there are more than max.
 func (u *usual) note(now time.Time, pods []*gpupods.Pod) (forgotten int) {
 	for _, p := range pods {
-		if p.Scheduling == nil {
-			continue
+		if p.Scheduling == nil || len(p.Scheduling.Requests) == 0 {
+			continue // what it asks for is not known
 		}
 		alive := now
 		if over(p) {
@@ -72,10 +72,10 @@ type share struct {
 	devices int
 }
 
-// shareOf bounds amounts (1 PB, a trillion CPUs) and devices, so that products of both fit
+// shareOf bounds amounts and devices, by what gpupods has as limits of both, so that products fit
 // into 64 bits.
 func shareOf(amount int64, devices int) share {
-	return share{min(max(0, amount), 1<<50), min(devices, 1<<12)}
+	return share{min(max(0, amount), 1<<48), min(devices, 1<<14)}
 }
 
 func (s share) compare(than share) int {
@@ -100,8 +100,9 @@ type custom struct {
 // size is a size of requests: how many devices one has, and how many have it.
 type size struct{ devices, requests int }
 
-// customs are what is usual, by resource.
-func (u *usual) customs() map[string]custom {
+// customs are what is usual, by resource. Requests of more devices than the largest node has are
+// none: no arrangement of the free devices would serve them, so that they say nothing of it.
+func (u *usual) customs(largest map[string]int) map[string]custom {
 	type counts struct {
 		cpu, memory map[share]int
 		sizes       map[int]int
@@ -109,7 +110,7 @@ func (u *usual) customs() map[string]custom {
 	all := map[string]*counts{}
 	for _, p := range u.pods {
 		for _, r := range byResource(p.requests) {
-			if r.Count <= 0 {
+			if r.Count <= 0 || r.Count > largest[r.Resource] {
 				continue
 			}
 			c := all[r.Resource]

@@ -32,6 +32,9 @@ func (e *Evaluator) wait(now time.Time, waiting []*gpupods.Pod, held map[claim]b
 	rows, oldest := map[row]*Waiting{}, map[why]time.Duration{}
 	for _, p := range waiting {
 		s := p.Scheduling
+		if len(s.Requests) == 0 {
+			continue // what it asks for is not known
+		}
 		is := why{
 			e.cfg.Places.Admit(places.Place{Namespace: p.Namespace, Queue: s.Queue}, now),
 			pending.Of(s.Reason, s.Message, e.cfg.IsDevice),

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/otelcol-gpu/otelcol-gpu/internal/gpupods"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/resourcenames"
 	"github.com/otelcol-gpu/otelcol-gpu/receiver/gpuschedulingreceiver/internal/capacity"
 )
@@ -31,10 +32,8 @@ func (k *NodeKeeper) Keep(obj any) (*capacity.Node, bool) {
 	if !ok {
 		return nil, false
 	}
-	out := &capacity.Node{
-		Name: n.Name, Closed: k.closed(n),
-		CPU: n.Status.Allocatable.Cpu().MilliValue(), Memory: n.Status.Allocatable.Memory().Value(),
-	}
+	has := gpupods.AmountOf(n.Status.Allocatable)
+	out := &capacity.Node{Name: n.Name, Closed: k.closed(n), CPU: has.CPU, Memory: has.Memory}
 	for _, name := range slices.Sorted(maps.Keys(n.Status.Allocatable)) {
 		if !k.Resources.Match(string(name)) {
 			continue

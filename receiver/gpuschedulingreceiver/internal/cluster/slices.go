@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,9 +17,9 @@ import (
 // SliceKeeper takes of a ResourceSlice what is needed.
 type SliceKeeper struct{ Drivers map[string]bool }
 
-// Slice is what is kept of a ResourceSlice of one node.
+// Slice is what is kept of a ResourceSlice.
 type Slice struct {
-	node  string
+	node  string // "": which nodes reach its devices is not followed
 	pool  pool
 	count int64 // of the pool's slices
 	// generation is of the pool: older slices do not count.
@@ -34,12 +35,14 @@ type pool struct{ driver, name string }
 // maxModel bounds the name of a model, in bytes.
 const maxModel = 128
 
-// Keep is the slice as far as it is needed. Slices without a node are left out: which
-// nodes reach their devices is not followed.
+// Keep is the slice as far as it is needed.
 func (k *SliceKeeper) Keep(obj any) (Slice, bool) {
 	s, ok := obj.(*resourcev1.ResourceSlice)
-	if !ok || !k.Drivers[s.Spec.Driver] || s.Spec.NodeName == nil || *s.Spec.NodeName == "" {
+	if !ok || !k.Drivers[s.Spec.Driver] {
 		return Slice{}, false
+	}
+	if s.Spec.NodeName == nil || *s.Spec.NodeName == "" {
+		return Slice{pool: pool{driver: s.Spec.Driver}}, true
 	}
 	out := Slice{
 		node: *s.Spec.NodeName, pool: pool{s.Spec.Driver, s.Spec.Pool.Name},
@@ -113,15 +116,29 @@ func onNodes(all []Slice) map[string][]capacity.Devices {
 	return out
 }
 
-// WithSlices are nodes with the devices of slices beside their own.
+// WithSlices are nodes with the devices of slices beside their own. Pods on any node may hold
+// devices of slices without a node, so that those of their driver are unknown on every node.
 func WithSlices(nodes []*capacity.Node, all []Slice) []*capacity.Node {
-	more := onNodes(all)
-	if len(more) == 0 {
+	shared := map[string]bool{}
+	own := make([]Slice, 0, len(all))
+	for _, s := range all {
+		if s.node == "" {
+			shared[s.pool.driver] = true
+		} else {
+			own = append(own, s)
+		}
+	}
+	more := onNodes(own)
+	if len(more)+len(shared) == 0 {
 		return nodes
 	}
 	out := make([]*capacity.Node, len(nodes))
 	for i, n := range nodes {
-		if has := more[n.Name]; has != nil {
+		has := slices.DeleteFunc(more[n.Name], func(d capacity.Devices) bool { return shared[d.Resource] })
+		for _, driver := range slices.Sorted(maps.Keys(shared)) {
+			has = append(has, capacity.Devices{Kind: capacity.Kind{Resource: driver}, Unknown: true})
+		}
+		if len(has) > 0 {
 			with := *n
 			with.Devices = append(slices.Clone(n.Devices), has...)
 			n = &with

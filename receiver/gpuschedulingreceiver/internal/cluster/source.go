@@ -32,12 +32,13 @@ const listTimeout = time.Minute
 const (
 	NodeObjects  = "nodes"
 	SliceObjects = "resource_slices"
+	classObjects = "device_classes"
 )
 
 // Config is what to follow.
 type Config struct {
 	Nodes    NodeKeeper
-	Slices   *SliceKeeper // nil: not read
+	Drivers  map[string]bool // of DRA; nil: ResourceSlices and DeviceClasses are not read
 	MaxNodes int
 }
 
@@ -60,11 +61,15 @@ type Source struct {
 	core     corev1client.CoreV1Interface
 	resource resourcev1client.ResourceV1Interface
 
-	nodes  *k8swatch.Store[*capacity.Node]
-	slices *k8swatch.Store[Slice]
-	cancel context.CancelFunc
-	work   sync.WaitGroup
+	nodes   *k8swatch.Store[*capacity.Node]
+	slices  *k8swatch.Store[Slice] // nil: not read
+	classes *k8swatch.Store[Class] // nil: not read
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
 }
+
+// maxClasses bounds the DeviceClasses: an administrator makes them.
+const maxClasses = 10_000
 
 // New makes the clients. It makes no request.
 func New(cfg Config, client *rest.Config, tel Telemetry, logger *zap.Logger) (*Source, error) {
@@ -81,8 +86,9 @@ func New(cfg Config, client *rest.Config, tel Telemetry, logger *zap.Logger) (*S
 	}
 	refused := func(n int) { tel.NodesRefused(context.Background(), n) }
 	s.nodes = k8swatch.New(k8swatch.Config[*capacity.Node]{Keep: cfg.Nodes.Keep, Limit: cfg.MaxNodes, Refused: refused})
-	if cfg.Slices != nil {
-		s.slices = k8swatch.New(k8swatch.Config[Slice]{Keep: cfg.Slices.Keep, Limit: 8 * cfg.MaxNodes, Refused: func(int) {}})
+	if cfg.Drivers != nil {
+		s.slices = k8swatch.New(k8swatch.Config[Slice]{Keep: (&SliceKeeper{cfg.Drivers}).Keep, Limit: 8 * cfg.MaxNodes, Refused: refused})
+		s.classes = k8swatch.New(k8swatch.Config[Class]{Keep: (&ClassKeeper{cfg.Drivers}).Keep, Limit: maxClasses, Refused: func(int) {}})
 	}
 	return s, nil
 }
@@ -107,6 +113,13 @@ func (s *Source) Start() {
 		Watch:    func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return all.Watch(ctx, o) },
 		Optional: true, // without slices extended resources are known all the same
 	})
+	classes := s.resource.DeviceClasses()
+	run(ctx, s, classObjects, s.classes, k8swatch.Source{
+		Kind:     &resourcev1.DeviceClass{},
+		List:     func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return classes.List(ctx, o) },
+		Watch:    func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return classes.Watch(ctx, o) },
+		Optional: true, // without classes pods that wait are counted under the name that they request
+	})
 }
 
 // run fills a store until ctx ends.
@@ -124,6 +137,8 @@ func remedy(object string, result k8sclient.Result) string {
 	switch {
 	case result == k8sclient.ResultDenied && object == NodeObjects:
 		return "let the service account list and watch nodes: until then nothing is known of free devices and of what waits for them"
+	case result == k8sclient.ResultDenied && object == classObjects:
+		return "let the service account list and watch deviceclasses in resource.k8s.io, or set dra::enabled to false: until then pods that wait for a device class, or for an extended resource that one serves, are counted under its name and not under the driver"
 	case result == k8sclient.ResultDenied:
 		return "let the service account list and watch resourceslices in resource.k8s.io, or set dra::enabled to false: until then devices of DRA drivers are not counted"
 	case result == k8sclient.ResultNotServed:
@@ -144,32 +159,58 @@ func (s *Source) Shutdown() {
 	s.http.CloseIdleConnections()
 }
 
-// Nodes are those of the cluster, false until all of them are known.
-func (s *Source) Nodes() ([]*capacity.Node, bool) {
-	if !s.nodes.Listed() || s.slices != nil && !s.slices.Listed() {
-		return nil, false
-	}
+// Listed is whether all is known, or is known not to be readable.
+func (s *Source) Listed() bool {
+	return s.nodes.Listed() && (s.slices == nil || s.slices.Listed() && s.classes.Listed())
+}
+
+// Nodes are those of the cluster, without devices of drivers.
+func (s *Source) Nodes() []*capacity.Node {
 	var nodes []*capacity.Node
 	s.nodes.Each(func(_ types.NamespacedName, n *capacity.Node) { nodes = append(nodes, n) })
-	if s.slices == nil {
-		return nodes, true
+	return nodes
+}
+
+// SlicesAsOf is the time at which all ResourceSlices were last as the API has them; false where
+// some of them are not known.
+func (s *Source) SlicesAsOf(now time.Time) (time.Time, bool) {
+	if s.slices == nil || !s.slices.Whole() {
+		return time.Time{}, false
 	}
+	return s.slices.AsOf(now)
+}
+
+// Slices are the devices of drivers.
+func (s *Source) Slices() []Slice {
 	var all []Slice
 	s.slices.Each(func(_ types.NamespacedName, slice Slice) { all = append(all, slice) })
-	return WithSlices(nodes, all), true
+	return all
+}
+
+// Served are the drivers that serve what pods request, as far as it is known.
+func (s *Source) Served() Served {
+	if s.classes == nil {
+		return nil
+	}
+	var all []Class
+	s.classes.Each(func(_ types.NamespacedName, c Class) { all = append(all, c) })
+	return ServedBy(all)
 }
 
 // AsOf is the time at which each kind of object was last as the API has it, which is now
-// while it is watched; the zero time where it was never listed. ResourceSlices that the API
-// does not serve are left out.
+// while it is watched; the zero time where it was never listed. Kinds that the API does not serve
+// are left out.
 func (s *Source) AsOf(now time.Time) map[string]time.Time {
 	out := map[string]time.Time{}
 	out[NodeObjects], _ = s.nodes.AsOf(now)
 	if s.slices == nil {
 		return out
 	}
-	if at, listed := s.slices.AsOf(now); listed || !s.slices.Listed() {
-		out[SliceObjects] = at
+	if s.slices.Served() {
+		out[SliceObjects], _ = s.slices.AsOf(now)
+	}
+	if s.classes.Served() {
+		out[classObjects], _ = s.classes.AsOf(now)
 	}
 	return out
 }

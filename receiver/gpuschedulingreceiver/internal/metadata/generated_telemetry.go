@@ -135,7 +135,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.GpuSchedulingAPIAge, err = builder.meter.Float64ObservableGauge(
 		"otelcol_gpu_scheduling_api_age",
-		metric.WithDescription("Age of what is known from the Kubernetes API, by object; 0 while a watch is open, the time since the start if nothing was ever listed. After three intervals nothing is emitted. [Development]"),
+		metric.WithDescription("Age of what is known from the Kubernetes API, by object; 0 while a watch is open, the time since the start if nothing was ever listed. After three intervals of pods or nodes nothing is emitted, after three of resource_claims or resource_slices no figure of the devices of DRA drivers. Kinds that the API does not serve are absent. [Development]"),
 		metric.WithUnit("s"),
 	)
 	errs = errors.Join(errs, err)

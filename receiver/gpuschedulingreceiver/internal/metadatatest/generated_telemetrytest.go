@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualGpuSchedulingAPIAge(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_gpu_scheduling_api_age",
-		Description: "Age of what is known from the Kubernetes API, by object; 0 while a watch is open, the time since the start if nothing was ever listed. After three intervals nothing is emitted. [Development]",
+		Description: "Age of what is known from the Kubernetes API, by object; 0 while a watch is open, the time since the start if nothing was ever listed. After three intervals of pods or nodes nothing is emitted, after three of resource_claims or resource_slices no figure of the devices of DRA drivers. Kinds that the API does not serve are absent. [Development]",
 		Unit:        "s",
 		Data: metricdata.Gauge[float64]{
 			DataPoints: dps,

@@ -118,11 +118,12 @@ func story(seed uint64) (int, error) {
 
 // both are the receiver's core and the model.
 type both struct {
-	core   *capacity.Evaluator
-	nodes  cluster.NodeKeeper
-	slices cluster.SliceKeeper
-	keys   gpupods.Keys
-	model  schedulingmodel.Model
+	core    *capacity.Evaluator
+	nodes   cluster.NodeKeeper
+	slices  cluster.SliceKeeper
+	classes cluster.ClassKeeper
+	keys    gpupods.Keys
+	model   schedulingmodel.Model
 }
 
 func newBoth() (*both, error) {
@@ -131,14 +132,16 @@ func newBoth() (*both, error) {
 		return nil, err
 	}
 	return &both{
-		core:   capacity.New(capacity.Config{Window: window, MaxPods: 1_000_000, IsDevice: devices.Match, Places: places.New(1000)}),
-		nodes:  cluster.NodeKeeper{Resources: devices, GPUTaints: tolerated},
-		slices: cluster.SliceKeeper{Drivers: map[string]bool{driver: true}},
-		keys:   gpupods.DefaultKeys(),
+		core:    capacity.New(capacity.Config{Window: window, MaxPods: 1_000_000, IsDevice: devices.Match, Places: places.New(1000)}),
+		nodes:   cluster.NodeKeeper{Resources: devices, GPUTaints: tolerated},
+		slices:  cluster.SliceKeeper{Drivers: map[string]bool{driver: true}},
+		classes: cluster.ClassKeeper{Drivers: map[string]bool{driver: true}},
+		keys:    gpupods.DefaultKeys(),
 		model: schedulingmodel.Model{
 			Window: window, Tolerated: tolerated,
 			Device: func(name string) bool { return strings.HasPrefix(name, "nvidia.com/") || name == "amd.com/gpu" },
 			Driver: func(name string) bool { return name == driver },
+			Serves: serves,
 		},
 	}, nil
 }
@@ -161,6 +164,13 @@ func (b *both) figures(w *world) (want, got schedulingmodel.Figures, err error) 
 			slices = append(slices, is)
 		}
 	}
+	var classes []cluster.Class
+	for _, c := range w.Classes {
+		if is, ok := b.classes.Keep(c); ok {
+			classes = append(classes, is)
+		}
+	}
+	pods = cluster.ServedBy(classes).Requests(pods, nodes)
 	f := b.core.Evaluate(w.now, cluster.WithSlices(nodes, slices), pods)
 	return b.model.Of(w.Objects, w.now), inOne(f), nil
 }

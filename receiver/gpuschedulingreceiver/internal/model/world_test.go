@@ -34,6 +34,7 @@ func newWorld(seed uint64) *world {
 	for range 3 {
 		w.addNode()
 	}
+	w.addClasses()
 	return w
 }
 
@@ -77,6 +78,7 @@ func (w *world) step() string {
 		{3, "claim", w.addClaim},
 		{3, "allocated", w.allocate},
 		{1, "claim goes", func() { w.Claims = w.without(w.Claims) }},
+		{2, "class", w.class},
 	}
 	total := 0
 	for _, s := range steps {
@@ -248,7 +250,7 @@ func (w *world) container() corev1.Container {
 	if !w.chance(4) {
 		list[corev1.ResourceMemory] = *resource.NewQuantity(pick[int64](w, 0, 1, 32, 200)<<30, resource.BinarySI)
 	}
-	w.set(list, []int64{0, 0, 1, 1, 2, 3, 8}, []int64{0, 0, 0, 0, 0, 1}, []int64{0, 0, 0, 0, 0, 4}, []int64{0, 0, 0, 1})
+	w.set(list, []int64{0, 0, 1, 1, 2, 3, 8, 16, 1_000_000}, []int64{0, 0, 0, 0, 0, 1}, []int64{0, 0, 0, 0, 0, 4}, []int64{0, 0, 0, 1})
 	return corev1.Container{Name: w.name("c"), Resources: corev1.ResourceRequirements{Requests: list, Limits: list}}
 }
 
@@ -256,6 +258,9 @@ func (w *world) bind() {
 	w.pod(func(p *corev1.Pod) {
 		if p.Spec.NodeName != "" {
 			return
+		}
+		if w.chance(3) {
+			w.serve(p)
 		}
 		p.Spec.NodeName = "node-that-went"
 		if len(w.Nodes) > 0 && !w.chance(20) {
@@ -268,6 +273,9 @@ func (w *world) bind() {
 func (w *world) removePod() {
 	if len(w.Pods) > 0 {
 		i := w.IntN(len(w.Pods))
+		if ext := w.Pods[i].Status.ExtendedResourceClaimStatus; ext != nil {
+			w.Claims = slices.DeleteFunc(slices.Clone(w.Claims), func(c *resourcev1.ResourceClaim) bool { return c.Name == ext.ResourceClaimName })
+		}
 		w.Pods = slices.Delete(slices.Clone(w.Pods), i, i+1)
 	}
 }
@@ -305,42 +313,4 @@ func (w *world) why(p *corev1.Pod) {
 		}
 	}
 	p.Status.Conditions = []corev1.PodCondition{is}
-}
-
-func (w *world) addClaim() {
-	if len(w.Claims) > 4 {
-		return
-	}
-	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: pick(w, "team-a", "team-b"), Name: w.name("claim")}}
-	for i := range 1 + w.IntN(2) {
-		c.Spec.Devices.Requests = append(c.Spec.Devices.Requests, resourcev1.DeviceRequest{
-			Name: fmt.Sprint("r", i), Exactly: &resourcev1.ExactDeviceRequest{
-				DeviceClassName: pick(w, driver, driver, "nic.example.com"), AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: pick[int64](w, 1, 1, 2),
-			},
-		})
-	}
-	w.Claims = append(w.Claims, c)
-}
-
-// allocate gives a claim devices, or takes them.
-func (w *world) allocate() {
-	if len(w.Claims) == 0 {
-		return
-	}
-	i := w.IntN(len(w.Claims))
-	c := w.Claims[i].DeepCopy()
-	w.Claims = slices.Clone(w.Claims)
-	w.Claims[i] = c
-	if c.Status.Allocation != nil {
-		c.Status.Allocation = nil
-		return
-	}
-	c.Status.Allocation = &resourcev1.AllocationResult{}
-	for _, r := range c.Spec.Devices.Requests {
-		for n := range r.Exactly.Count {
-			c.Status.Allocation.Devices.Results = append(c.Status.Allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{
-				Request: r.Name, Driver: r.Exactly.DeviceClassName, Pool: "p", Device: fmt.Sprint("gpu-", n),
-			})
-		}
-	}
 }

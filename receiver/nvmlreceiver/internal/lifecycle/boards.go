@@ -15,10 +15,17 @@ import (
 )
 
 const (
-	// A board that the kernel may suspend is left alone for rest after idleScrapes of
-	// utilization 0, so that it can be.
+	// A board that the kernel may suspend is left alone for rest after idleScrapes in which
+	// nothing used it, so that it can be. If it is not suspended then, something else keeps
+	// it awake, and it is read for restAgain, which doubles up to restAtMost.
 	idleScrapes = 4
 	rest        = 2 * time.Minute
+	restAgain   = time.Hour
+	restAtMost  = 24 * time.Hour
+	// driverMemory is what may be in use without a process. What the driver reserves is in
+	// it where it is not known apart.
+	driverMemory         = 64 << 20
+	driverReservedMemory = 1 << 30
 	// A board that has left its bus is looked for by a new helper, first after lookAfter.
 	// The driver's library does not find it again by itself.
 	lookAfter = 5 * time.Minute
@@ -58,8 +65,10 @@ type Boards struct {
 }
 
 type board struct {
-	idle      int // scrapes in a row
-	restUntil time.Time
+	idle      int       // scrapes in a row
+	restUntil time.Time // of the rest that is under way
+	restNext  time.Time // earliest begin of the next
+	rests     int       // in a row that did not suspend it
 	outUntil  time.Time // because of crashes
 	lost      bool
 	gone      bool // to this helper
@@ -93,9 +102,15 @@ func (b *Boards) Plan(now time.Time, h *host.Snapshot, stuck []string) Plan {
 		}
 		p.Managed[f.PCI] = f.Managed
 		x := b.board(f.PCI)
+		if f.Suspended {
+			x.restUntil, x.restNext, x.rests = time.Time{}, time.Time{}, 0
+		} else if !x.restUntil.IsZero() && !now.Before(x.restUntil) {
+			x.restNext = now.Add(min(restAgain<<min(x.rests, 5), restAtMost))
+			x.restUntil, x.rests = time.Time{}, x.rests+1
+		}
 		switch {
 		case f.Suspended && !b.Wake:
-			x.idle, x.restUntil = 0, time.Time{}
+			x.idle = 0
 			p.Suspended = append(p.Suspended, f.PCI)
 		case f.Managed && !b.Wake && now.Before(x.restUntil):
 			p.Resting = append(p.Resting, f.PCI)
@@ -154,21 +169,38 @@ func (b *Boards) Answered(now time.Time, p *Plan, boards []nvmlproto.Board) (los
 			x.idle = 0
 			continue
 		}
-		if x.idle++; x.idle >= idleScrapes {
+		if x.idle++; x.idle >= idleScrapes && !now.Before(x.restNext) {
 			x.idle, x.restUntil = 0, now.Add(rest)
 		}
 	}
 	return lost
 }
 
-// idle reports whether a board is known to do nothing.
+// idle reports whether a board is known to be used by nothing: not by a process that waits
+// for requests with its memory allocated either.
 func idle(b *nvmlproto.Board) bool {
+	if busy, known := value(b, "utilization.gpu"); !known || busy != 0 {
+		return false
+	}
+	if b.Processes != nil && len(b.Processes.List)+b.Processes.Left > 0 {
+		return false
+	}
+	used, known := value(b, "memory.used")
+	without := float64(driverReservedMemory)
+	if _, apart := value(b, "memory.reserved"); apart {
+		without = driverMemory
+	}
+	return known && used <= without || !known && b.Processes != nil
+}
+
+// value returns a reading of a board, if the library gave it.
+func value(b *nvmlproto.Board, name string) (v float64, known bool) {
 	for _, v := range b.Values {
-		if v.Name == "utilization.gpu" {
-			return v.Return == nvmlproto.Success && v.V == 0
+		if v.Name == name {
+			return float64(v.V), v.Return == nvmlproto.Success
 		}
 	}
-	return false
+	return 0, false
 }
 
 // Crashed notes that a helper ended while calls for some boards were under way. It returns

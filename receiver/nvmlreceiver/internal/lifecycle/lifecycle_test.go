@@ -27,7 +27,7 @@ func hosting(boards ...host.Board) *host.Snapshot {
 }
 
 func frame(thread string, busy nvmlproto.Number) nvmlproto.Board {
-	return nvmlproto.Board{Thread: thread, Values: []nvmlproto.Value{{Name: "utilization.gpu", V: busy}}}
+	return nvmlproto.Board{Thread: thread, Values: []nvmlproto.Value{{Name: "utilization.gpu", V: busy}, {Name: "memory.used"}}}
 }
 
 func TestPlan(t *testing.T) {
@@ -60,7 +60,8 @@ func TestPlan(t *testing.T) {
 	assert.Equal(t, 2, boards.Plan(noon, hosting(many...), nil).Beyond)
 }
 
-// TestRest: an idle board that the kernel may suspend is left alone for two minutes.
+// TestRest: an idle board that the kernel may suspend is left alone for two minutes. If it is not
+// suspended, it is read for an hour, and then for longer and longer.
 func TestRest(t *testing.T) {
 	h := hosting(host.Board{PCI: a, Managed: true}, host.Board{PCI: b})
 	var boards Boards
@@ -78,12 +79,77 @@ func TestRest(t *testing.T) {
 	for _, busy := range []nvmlproto.Number{0, 0, 0, 3, 0, 0, 0, 0} {
 		assert.Equal(t, []string{a, b}, scrape(busy).Read)
 	}
-	for range 7 {
-		p := scrape(0)
-		assert.Equal(t, []string{a}, p.Resting)
-		assert.Equal(t, []string{b}, p.Read, "the kernel never suspends it: nothing is gained")
+	rests := func() {
+		for range 7 {
+			p := scrape(0)
+			assert.Equal(t, []string{a}, p.Resting)
+			assert.Equal(t, []string{b}, p.Read, "the kernel never suspends it: nothing is gained")
+		}
 	}
-	assert.Equal(t, []string{a, b}, scrape(0).Read, "it has not been suspended")
+	rests()
+	for _, hours := range []int{1, 2, 4, 8, 16, 24, 24} {
+		for range hours*60*4 + 1 {
+			assert.Equal(t, []string{a, b}, scrape(0).Read, "it has not been suspended")
+		}
+		rests()
+	}
+	assert.Equal(t, []string{a, b}, scrape(0).Read)
+
+	// Once it has been suspended, and was used since, it is left alone as soon as it is idle.
+	h.Boards[0].Suspended = true
+	assert.Equal(t, []string{a}, scrape(0).Suspended)
+	h.Boards[0].Suspended = false
+	for _, busy := range []nvmlproto.Number{3, 0, 0, 0, 0} {
+		assert.Equal(t, []string{a, b}, scrape(busy).Read)
+	}
+	rests()
+}
+
+// TestInUse: a board that something may use is never left alone, whatever its utilization is.
+func TestInUse(t *testing.T) {
+	number := func(v int) *int { return &v }
+	process := &nvmlproto.Processes{List: []nvmlproto.Process{{PID: 1}}}
+	for name, c := range map[string]struct {
+		used, reserved *int // MiB
+		processes      *nvmlproto.Processes
+		rests          bool
+	}{
+		"nothing in use":                      {number(0), nil, nil, true},
+		"what the driver takes":               {number(60), number(600), nil, true},
+		"a context":                           {number(120), number(600), nil, false},
+		"a model without a request":           {number(70 << 10), number(600), nil, false},
+		"what the driver reserves, not apart": {number(700), nil, nil, true},
+		"a model, and what is reserved":       {number(8 << 10), nil, nil, false},
+		"a process without memory":            {number(0), number(600), process, false},
+		"processes that were left out":        {number(0), nil, &nvmlproto.Processes{Left: 1}, false},
+		"no process":                          {number(0), nil, &nvmlproto.Processes{}, true},
+		"no memory figure (GB10)":             {nil, nil, nil, false},
+		"no memory figure, a process":         {nil, nil, process, false},
+		"no memory figure, and no process":    {nil, nil, &nvmlproto.Processes{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := hosting(host.Board{PCI: a, Managed: true})
+			var boards Boards
+			read := 0
+			for i := range 20 {
+				now := noon.Add(time.Duration(i) * 15 * time.Second)
+				p := boards.Plan(now, h, nil)
+				var answers []nvmlproto.Board
+				for _, thread := range p.Read {
+					answer := nvmlproto.Board{Thread: thread, Processes: c.processes, Values: []nvmlproto.Value{{Name: "utilization.gpu"}}}
+					for name, mib := range map[string]*int{"memory.used": c.used, "memory.reserved": c.reserved} {
+						if mib != nil {
+							answer.Values = append(answer.Values, nvmlproto.Value{Name: name, V: nvmlproto.Number(*mib << 20)})
+						}
+					}
+					answers = append(answers, answer)
+					read++
+				}
+				boards.Answered(now, &p, answers)
+			}
+			assert.Equal(t, c.rests, read < 20, "read in %d of 20 scrapes", read)
+		})
+	}
 }
 
 // TestLost: a board that has left its bus is looked for by new helpers.

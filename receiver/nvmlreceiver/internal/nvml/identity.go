@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/nvmlproto"
 )
 
@@ -100,21 +101,10 @@ func instanceTexts(board texts, i *nvmlproto.Instance, bad func(call string)) te
 		}
 	}
 	if validText(i.Name) {
-		own.put(labelProfile, profile(i.Name))
+		_, profile := migprofile.Cut(i.Name)
+		own.put(labelProfile, profile)
 	} else {
 		bad("nvmlDeviceGetName")
 	}
 	return board.with(own...)
-}
-
-var computeSlices = regexp.MustCompile(`^[0-9]+c\.`)
-
-// profile is that of the GPU instance in the name of a MIG device, such as "NVIDIA A100-SXM4-40GB
-// MIG 1c.3g.20gb", of which 1c. is the compute instance's.
-func profile(name string) string {
-	i := strings.LastIndex(name, "MIG ")
-	if i < 0 {
-		return ""
-	}
-	return computeSlices.ReplaceAllString(name[i+len("MIG "):], "")
 }

@@ -44,7 +44,10 @@ type file struct {
 	err  error
 	// refusedName is the state of the file with the job's name that was refused.
 	refusedName mark
-	clock       bool // a start in the future was counted
+	// naming is the first complete name of this run. The job's user may write to the file for as
+	// long as the job runs, and every other name would be another series.
+	naming *naming
+	clock  bool // a start in the future was counted
 }
 
 // mark is another one where a file was written or replaced.
@@ -243,9 +246,13 @@ func open(path string, info fs.FileInfo, most int) ([]byte, fs.FileInfo, error) 
 	return text, info, err
 }
 
-// name reads the job's name, of a file that the job's user wrote. An error is one that was not
+// name sets the job's name, from a file that the job's user wrote. An error is one that was not
 // returned before.
 func (f *Folder) name(j *Job, one *file) error {
+	if one.naming != nil {
+		j.naming = *one.naming
+		return nil
+	}
 	path := filepath.Join(f.Path, "names", j.ID)
 	info, err := os.Lstat(path)
 	if err != nil || info.Size() == 0 {
@@ -267,10 +274,9 @@ func (f *Folder) name(j *Job, one *file) error {
 		one.refusedName = m
 		return err
 	}
-	name, array, task, complete := parseName(text)
-	if !complete {
-		return nil
+	if name, array, task, complete := parseName(text); complete {
+		one.naming = &naming{name, array, task, info.ModTime()}
+		j.naming = *one.naming
 	}
-	j.Name, j.ArrayJobID, j.ArrayTaskID, j.NamedAt = name, array, task, info.ModTime()
 	return nil
 }

@@ -19,14 +19,19 @@ import (
 
 // Job is a job of Slurm as the files have it. What they do not have is "".
 type Job struct {
-	ID                            string // a number without leading zeros
-	User, Account, Partition      string
-	QOS, Cluster, SLUID           string
-	Restarts                      string // a number
-	Comment                       string
-	UID                           int64 // -1: not known
-	Devices                       []Device
-	Start                         time.Time // of its file, by the clock of the node
+	ID                       string // a number without leading zeros
+	User, Account, Partition string
+	QOS, Cluster, SLUID      string
+	Restarts                 string // a number
+	Comment                  string
+	UID                      int64 // -1: not known
+	Devices                  []Device
+	Start                    time.Time // of its file, by the clock of the node
+	naming
+}
+
+// naming is the content of a job's file in the folder of names.
+type naming struct {
 	Name, ArrayJobID, ArrayTaskID string
 	NamedAt                       time.Time // zero: the name is not known
 }

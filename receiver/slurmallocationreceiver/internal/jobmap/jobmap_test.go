@@ -197,6 +197,30 @@ func TestANameOfAnotherUserIsRefused(t *testing.T) {
 	}
 }
 
+// The job's user may rewrite the file for as long as the job runs, and each name would be another
+// series. A rerun of the job may have another name: Prolog has written another file for it.
+func TestTheFirstCompleteNameOfARunCounts(t *testing.T) {
+	f := folder(t, "otelcol-gpu")
+	run := func() {
+		write(t, fmt.Sprintf(`{"v":1,"job":1,"uid":%d,"gpus":"0"}`, os.Getuid()), f.Path, ".1")
+		require.NoError(t, os.Rename(filepath.Join(f.Path, ".1"), filepath.Join(f.Path, "1.json")))
+	}
+	run()
+	for _, step := range []struct{ written, name, task string }{
+		{"tra", "", ""}, {"train\n4700\n7\n", "train", "7"}, {"other\n4700\n8\n", "train", "7"}, {"", "train", "7"},
+	} {
+		write(t, step.written, f.Path, "names", "1")
+		r, err := f.Read(time.Now())
+		require.NoError(t, err)
+		assert.Equal(t, []string{step.name, step.task}, []string{r.Jobs[0].Name, r.Jobs[0].ArrayTaskID}, "%q", step.written)
+	}
+	run()
+	write(t, "again\n\n\n", f.Path, "names", "1")
+	r, err := f.Read(time.Now())
+	require.NoError(t, err)
+	assert.Equal(t, "again", r.Jobs[0].Name)
+}
+
 func TestAFolderOfNamesThatOthersMayChange(t *testing.T) {
 	f := folder(t, "otelcol-gpu")
 	write(t, fmt.Sprintf(`{"v":1,"job":1,"uid":%d,"gpus":"0"}`, os.Getuid()), f.Path, "1.json")

@@ -4,22 +4,27 @@
 package node
 
 import (
-	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 )
 
-// patterns are where the folders of jobs are: of cgroup v2, v2 beside v1, and v1.
-var patterns = []string{
-	"sys/fs/cgroup/*slurmstepd.scope/*", "sys/fs/cgroup/*.slice/*slurmstepd.scope/*", "sys/fs/cgroup/unified/*.slice/*slurmstepd.scope/*",
-	"sys/fs/cgroup/*/slurm/uid_*/*", "sys/fs/cgroup/*/slurm_*/uid_*/*",
+// patterns are where slurmd has its folder, and where those of jobs are in it: of cgroup v2, v2
+// beside v1, and v1.
+var patterns = []struct{ slurmd, jobs string }{
+	{"sys/fs/cgroup/*slurmstepd.scope", "*"}, {"sys/fs/cgroup/*.slice/*slurmstepd.scope", "*"}, {"sys/fs/cgroup/unified/*.slice/*slurmstepd.scope", "*"},
+	{"sys/fs/cgroup/*/slurm", "uid_*/*"}, {"sys/fs/cgroup/*/slurm_*", "uid_*/*"},
 }
+
+// isSLUID matches a folder that is named after a job's SLUID.
+var isSLUID = regexp.MustCompile(`^(job_)?s[0-9A-Z]+$`)
 
 // Groups are the control groups of the jobs of a node.
 type Groups struct {
-	// Known: the node has control groups, so that a job without one has none.
+	// Known is whether the folder of slurmd was found, in which every job has one.
 	Known   bool
+	sluids  bool              // jobs are named by SLUIDs
 	folders map[string]bool   // job_<id>, job_<SLUID> or <SLUID>
 	devices map[string]string // of cgroup v1: devices.list by folder
 	root    string
@@ -29,13 +34,14 @@ type Groups struct {
 // ReadGroups reads them below the root of a node.
 func ReadGroups(root string) *Groups {
 	g := &Groups{folders: map[string]bool{}, devices: map[string]string{}, root: root, caps: -1}
-	entries, err := os.ReadDir(filepath.Join(root, "sys/fs/cgroup"))
-	g.Known = err == nil && len(entries) > 0
 	for _, p := range patterns {
-		found, _ := filepath.Glob(filepath.Join(escape(root), p))
+		slurmd, _ := filepath.Glob(filepath.Join(escape(root), p.slurmd))
+		g.Known = g.Known || len(slurmd) > 0
+		found, _ := filepath.Glob(filepath.Join(escape(root), p.slurmd, p.jobs))
 		for _, path := range found {
 			name := filepath.Base(path)
 			g.folders[name] = true
+			g.sluids = g.sluids || isSLUID.MatchString(name)
 			if strings.Contains(path, "/devices/") || strings.Contains(path, ",devices") {
 				g.devices[name] = filepath.Join(path, "devices.list")
 			}
@@ -55,6 +61,10 @@ func names(job, sluid string) []string {
 	}
 	return all
 }
+
+// Judges reports whether a job without a control group is over. It may be under a name that is not
+// known: SLUIDs name the groups, and the job's file has none.
+func (g *Groups) Judges(sluid string) bool { return g.Known && (sluid != "" || !g.sluids) }
 
 // Has reports whether a job has a control group. sluid may be "".
 func (g *Groups) Has(job, sluid string) bool {

@@ -106,7 +106,10 @@ func (b *Builder) Build(r *jobmap.Reading, v *View, now time.Time) (*Snapshot, T
 		}
 		o := owner.OfJob(b.Identity.job(j, m, now))
 		s.infos = append(s.infos, infoOf(o, j))
+		beyond := len(tl.BeyondBoards)
 		s.allocations = append(s.allocations, b.devices(j, o, m, v, &tl)...)
+		// A board is missing, and with it the indices behind it are those of other boards.
+		unknown = unknown || len(tl.BeyondBoards) > beyond
 	}
 	for id, m := range b.jobs {
 		if !m.seen {
@@ -139,7 +142,7 @@ func (b *Builder) memoryOf(j *jobmap.Job) *memory {
 // over reports whether a job is over, although its file is there: its control group is not, for
 // StaleAfter.
 func (b *Builder) over(j *jobmap.Job, m *memory, g *node.Groups, now time.Time, tl *Tally) bool {
-	if g == nil || !g.Known {
+	if g == nil || !g.Judges(j.SLUID) {
 		m.missing = time.Time{}
 		return m.stale && g != nil
 	}

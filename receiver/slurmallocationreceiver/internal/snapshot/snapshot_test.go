@@ -78,7 +78,7 @@ func TestWhichDeviceAJobHas(t *testing.T) {
 		"a UUID":                         {boards: boards(1, 0), devices: []jobmap.Device{{Index: 0, UUID: uuid(0)}}, want: []string{"01 0", "7 00 1"}},
 		"DCGM's index":                   {boards: boards(1, 0), devices: []jobmap.Device{{Index: 0, ByPCI: true}}, want: []string{"00 0", "7 01 1"}},
 		"DCGM's GPU instance":            {boards: withMIG, devices: []jobmap.Device{{Index: 1, ByPCI: true, Instance: "9"}}, want: []string{"00 0", "7 01/9 1"}},
-		"beyond the boards":              {boards: boards(0, 1), devices: []jobmap.Device{at(0), at(2)}, want: []string{"01 0", "7 00 1"}, tally: Tally{BeyondBoards: []string{"7"}}},
+		"beyond the boards":              {boards: boards(0, 1), devices: []jobmap.Device{at(0), at(2)}, want: []string{"7 00 1"}, tally: Tally{BeyondBoards: []string{"7"}}},
 		"one twice":                      {boards: boards(0, 1), devices: []jobmap.Device{at(0), at(0)}, want: []string{"01 0", "7 00 1"}, tally: Tally{DeviceTwice: []string{"7"}}},
 		"a board without a UUID":         {boards: unknown, devices: []jobmap.Device{at(1)}, want: []string{"7 n1/slurm/1 1 unresolved"}},
 		"no boards":                      {devices: []jobmap.Device{at(1)}, want: []string{"7 n1/slurm/1 1 unresolved"}},
@@ -151,6 +151,37 @@ func TestAFileOfAJobThatIsOver(t *testing.T) {
 	again.Start = begin.Add(5 * time.Minute)
 	live, _ = build(5*time.Minute, again)
 	assert.Equal(t, 1, live, "it was requeued")
+}
+
+// A job whose control group could not be found in any case is not over.
+func TestControlGroupsThatAreNotFound(t *testing.T) {
+	for name, tt := range map[string]struct {
+		there, sluid string
+		over         bool
+	}{
+		"none of slurmd":                 {"user.slice/x/cgroup.procs", "", false},
+		"slurmd's, elsewhere":            {"a/b/slurmstepd.scope/job_7/cgroup.procs", "", false},
+		"SLUIDs, and the file has none":  {"system.slice/slurmstepd.scope/sEKN00000008/cgroup.procs", "", false},
+		"SLUIDs, and the file has one":   {"system.slice/slurmstepd.scope/sEKN00000008/cgroup.procs", "sEKN00000007", true},
+		"of other jobs":                  {"system.slice/slurmstepd.scope/job_8/cgroup.procs", "", true},
+		"slurmd's, without any":          {"system.slice/slurmstepd.scope/system/cgroup.procs", "", true},
+		"slurmd's, of cgroup v1":         {"freezer/slurm/tasks", "", true},
+		"the job's, named after the job": {"system.slice/slurmstepd.scope/job_7/cgroup.procs", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			write(t, "", root, "sys/fs/cgroup", tt.there)
+			b := Builder{Node: "n1", AllDevices: true, StaleAfter: 2 * time.Minute}
+			j := job("7", at(0))
+			j.SLUID = tt.sluid
+			var s *Snapshot
+			for after := range 4 {
+				s, _ = b.Build(&jobmap.Reading{Jobs: []jobmap.Job{j}}, &View{Boards: boards(0), Groups: node.ReadGroups(root)}, begin.Add(time.Duration(after)*time.Minute))
+			}
+			assert.Equal(t, tt.over, s.States.Live == 0)
+			assert.Equal(t, tt.over, s.States.Free == 1)
+		})
+	}
 }
 
 func TestVerifiedByTheControlGroup(t *testing.T) {

@@ -21,8 +21,18 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
+{{/* An exporter ends over a name that it does not know. A tag begins with DCGM's version. */}}
+{{- define "dcgm-exporter.countersFile" -}}
+{{- $dcgm := default .Chart.AppVersion .Values.image.tag | trimPrefix "v" | regexFind "^[0-9]+[.][0-9]+" -}}
+{{- if and $dcgm (semverCompare ">=4.7" $dcgm) -}}
+files/counters-4.9.csv
+{{- else -}}
+files/counters.csv
+{{- end -}}
+{{- end -}}
+
 {{- define "dcgm-exporter.counters" -}}
-{{- $text := default (.Files.Get "files/counters.csv") .Values.counters -}}
+{{- $text := default (.Files.Get (include "dcgm-exporter.countersFile" .)) .Values.counters -}}
 {{- if .Values.profiling -}}
 {{- $text -}}
 {{- else -}}

@@ -166,6 +166,7 @@ func lines(host string, page *vendorpage.Lines) []probe.Result {
 	warn(page.Unparsable, fmt.Sprintf("lines of the page that are no samples: %d; of the first: %s", page.Unparsable, page.Cause), page.LineRemedy)
 	warn(page.Repeated, fmt.Sprintf("samples of a series that the page has already: %d; the first of each counts", page.Repeated), page.RepeatedRemedy)
 	warn(page.TooLong, fmt.Sprintf("samples over a limit, left out: %d; of the first: %s", page.TooLong, page.LongCause), page.LongRemedy)
+	warn(page.Doubtful, fmt.Sprintf("samples in a unit about which the page contradicts itself, left out: %d; %s", page.Doubtful, page.Doubt), page.DoubtRemedy)
 	if page.Unrecognized {
 		seen := "the exporter's fields are not known: none of its page has the utilization, memory or power of a device"
 		if len(page.Unknown) > 0 {

@@ -80,7 +80,9 @@ func rights(env probe.Env) []right {
 	for _, c := range env.Config.Of("receivers", "gpu_scheduling") {
 		var cfg auth
 		if c.Read(&cfg) == nil && cfg.AuthType != "none" {
-			all = append(all, right{"", "nodes", listAndWatch, "", schedulingName, false}, right{"resource.k8s.io", "resourceslices", listAndWatch, "", schedulingName, true})
+			all = append(all, right{"", "nodes", listAndWatch, "", schedulingName, false},
+				right{"resource.k8s.io", "resourceslices", listAndWatch, "", schedulingName, true},
+				right{"resource.k8s.io", "deviceclasses", listAndWatch, "", schedulingName, true})
 			all = append(all, podRights("", schedulingName)...)
 		}
 	}

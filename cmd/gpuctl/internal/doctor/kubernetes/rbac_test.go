@@ -74,7 +74,7 @@ func TestRightsOfTheShippedConfigurations(t *testing.T) {
 		scheduling = append(scheduling, r.resource+": "+r.who)
 	}
 	assert.Equal(t, []string{
-		"pods: gpu_summary, gpu_scheduling", "resourceclaims: gpu_summary, gpu_scheduling", "nodes: gpu_scheduling", "resourceslices: gpu_scheduling",
+		"pods: gpu_summary, gpu_scheduling", "resourceclaims: gpu_summary, gpu_scheduling", "nodes: gpu_scheduling", "resourceslices: gpu_scheduling", "deviceclasses: gpu_scheduling",
 	}, scheduling)
 	assert.Empty(t, rightsOf(config.RoleStandalone))
 }

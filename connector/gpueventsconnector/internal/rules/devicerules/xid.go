@@ -76,7 +76,9 @@ type XIDs struct {
 	// Happened are the codes that the last Take has counted.
 	Happened []int64
 
-	at pcommon.Timestamp // of the last page; 0: none, or before a restart
+	exact bool              // an exporter counts, and no reader of its pages
+	shown bool              // the newest page has Last
+	at    pcommon.Timestamp // of the last page; 0: none, or before a restart
 }
 
 // restart is for how long a process is away at most that does not know it.
@@ -91,7 +93,7 @@ func (s *XIDs) Line(l *xid.Line, at, now pcommon.Timestamp) (fresh, again, room 
 		return false, false, false
 	}
 	if fresh, again = c.Pairing.Line(at, now); fresh && !again {
-		c.line = *l
+		c.line, c.at = *l, max(c.at, at)
 		c.Notice.Happened(1)
 		c.Logged++
 	}
@@ -112,8 +114,9 @@ type XIDCode struct {
 	Notice condition.Notice
 	// Pairing has what lines of the kernel log report, and pages as well.
 	Pairing kernellog.Pairing
-	Logged  int64    // of what is pending in Notice: reported by lines
-	line    xid.Line // the last of these
+	Logged  int64             // of what is pending in Notice: reported by lines
+	line    xid.Line          // the last of these
+	at      pcommon.Timestamp // of the newest page or line that reported it
 }
 
 // Report notes that what is pending is reported at the time at.
@@ -150,9 +153,9 @@ func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known b
 			s.Codes[i].Count.Missing()
 		}
 	}
-	exact := false // the exporter counts: the last code adds nothing
+	s.exact = false // if so, the last code adds nothing
 	for _, x := range counts {
-		exact = exact || !x.Derived
+		s.exact = s.exact || !x.Derived
 		c := s.Code(x.Code)
 		if c == nil {
 			continue
@@ -172,11 +175,11 @@ func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known b
 		}
 		changed = changed || c.Count != was
 	}
-	if last < 0 {
+	if s.shown = last >= 0; !s.shown {
 		return changed, duplicates
 	}
 	counted := slices.ContainsFunc(counts, func(x XIDCount) bool { return x.Code == last })
-	if known && last > 0 && last != s.Last && !counted && !exact {
+	if known && last > 0 && last != s.Last && !counted && !s.exact {
 		if c := s.Code(last); c != nil {
 			s.happened(c, 1, before, at)
 		}
@@ -188,9 +191,37 @@ func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known b
 
 // happened counts XIDs of a page, since the page before, that the kernel log did not have.
 func (s *XIDs) happened(c *XIDCode, count int64, before, at pcommon.Timestamp) {
+	c.at = at
 	if count = c.Pairing.Rise(count, before, at); count > 0 {
 		c.Notice.Happened(count)
 		s.Happened = append(s.Happened, c.Code)
+	}
+}
+
+// Booted takes that the node was booted between the page before the time since and the page of
+// that time: what pages have counted since, and the last code on them, happened since the boot,
+// also where a page before it had the same count or code. Happened is then what was not counted
+// yet.
+func (s *XIDs) Booted(since pcommon.Timestamp) {
+	s.Happened = s.Happened[:0]
+	if s.at < since { // the next page counts from 0
+		for i := range s.Codes {
+			s.Codes[i].Count.Restarted()
+		}
+		s.Last = min(s.Last, 0)
+		return
+	}
+	last := s.shown && !s.exact && s.Last > 0
+	if last {
+		s.Code(s.Last)
+	}
+	for i := range s.Codes {
+		c := &s.Codes[i]
+		if c.at < since && (c.Count.Counted() > 0 || last && c.Code == s.Last) {
+			c.at = s.at
+			c.Notice.Happened(1)
+			s.Happened = append(s.Happened, c.Code)
+		}
 	}
 }
 

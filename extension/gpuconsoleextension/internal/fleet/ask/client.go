@@ -84,6 +84,20 @@ func (c *Client) Begin(ctx context.Context) *Questions {
 	return q
 }
 
+// Again begins queries of the same moment for another request.
+func (q *Questions) Again(ctx context.Context) *Questions {
+	again := &Questions{Now: q.Now, At: q.At, store: q.store, moment: q.moment}
+	again.More(ctx)
+	return again
+}
+
+// Unshared is Again without the responses of the moment, which are then not kept in memory.
+func (q *Questions) Unshared(ctx context.Context) *Questions {
+	again := q.Again(ctx)
+	again.moment = &moment{now: q.Now}
+	return again
+}
+
 // More begins further queries, after Wait.
 func (q *Questions) More(ctx context.Context) {
 	q.group, q.ctx = errgroup.WithContext(ctx)

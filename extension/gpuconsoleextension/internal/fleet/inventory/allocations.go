@@ -13,6 +13,7 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/ask"
 	"github.com/otelcol-gpu/otelcol-gpu/extension/gpuconsoleextension/internal/fleet/optional"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/consoleapi"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/migprofile"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/queries"
 )
 
@@ -122,8 +123,9 @@ func nest(owners []consoleapi.Holder) []consoleapi.Holder {
 	return out
 }
 
-// putUnresolved notes devices that are held, and that cannot be joined to a device
-// in telemetry: only on nodes without any, where nothing is counted twice.
+// putUnresolved notes devices that the kubelet lists, and that cannot be joined to a device
+// in telemetry: only on nodes without any, where nothing is counted twice. Instances of other
+// nodes may be known to be free.
 func (inv builder) putUnresolved(samples map[*model.Sample]time.Time) {
 	telemetry := map[Place]bool{}
 	for _, d := range inv.Devices {
@@ -131,9 +133,18 @@ func (inv builder) putUnresolved(samples map[*model.Sample]time.Time) {
 			telemetry[d.Node] = true
 		}
 	}
+	listed := map[Place]map[string]*listing{}
 	for sample, t := range samples {
 		at := Place{string(sample.Metric[queries.Cluster]), nodeName(sample.Metric)}
 		if telemetry[at] {
+			if listed[at] == nil {
+				listed[at] = map[string]*listing{}
+			}
+			profile := profileOf(sample.Metric)
+			if listed[at][profile] == nil {
+				listed[at][profile] = &listing{}
+			}
+			listed[at][profile].add(t, sample.Value > 0)
 			continue
 		}
 		d := inv.device(sample.Metric)
@@ -144,5 +155,61 @@ func (inv builder) putUnresolved(samples map[*model.Sample]time.Time) {
 		d.Identity, d.Node, d.Allocated = sample.Metric, at, t
 		d.Owners = append(d.Owners, allocated(sample)...)
 		d.Free = len(d.Owners) == 0
+	}
+	for at, profiles := range listed {
+		if profiles[""] == nil { // which may be of any profile
+			inv.putFree(at, profiles)
+		}
+	}
+}
+
+// listing is the instances of a profile on a node that the kubelet lists, by ids that
+// telemetry does not have.
+type listing struct {
+	held, free int
+	at         time.Time // the oldest of them
+}
+
+func (l *listing) add(t time.Time, held bool) {
+	if held {
+		l.held++
+	} else {
+		l.free++
+	}
+	if l.at.IsZero() || t.Before(l.at) {
+		l.at = t
+	}
+}
+
+// profileOf returns the profile of an instance that the kubelet lists, empty for none.
+func profileOf(m model.Metric) string {
+	if profile := m[queries.MIGProfile]; profile != "" {
+		return migprofile.Normal(string(profile))
+	}
+	return migprofile.Resource(string(m[queries.Resource]))
+}
+
+// putFree notes the instances of a node that are free, by the rule of gpu_cost: telemetry shows
+// as many of the profile without an owner as the kubelet lists as free, and as many with one as
+// it lists as held.
+func (inv builder) putFree(at Place, profiles map[string]*listing) {
+	held, unowned := map[string]int{}, map[string][]*Device{}
+	for _, d := range inv.Devices {
+		profile := migprofile.Normal(string(d.Identity[queries.MIGProfile]))
+		switch {
+		case d.Node != at || profiles[profile] == nil || !d.Allocated.IsZero() || !inv.judge.Fresh(d.Seen):
+		case len(d.Owners) > 0:
+			held[profile]++
+		default:
+			unowned[profile] = append(unowned[profile], d)
+		}
+	}
+	for profile, l := range profiles {
+		if len(unowned[profile]) != l.free || held[profile] != l.held {
+			continue
+		}
+		for _, d := range unowned[profile] {
+			d.Free, d.Allocated = true, l.at
+		}
 	}
 }

@@ -36,14 +36,6 @@ func (d *Device) ReportedAt(j *age.Judge, t time.Time) consoleapi.Told {
 	return reported
 }
 
-// LastWord is when a device last reported what its pod is judged by.
-func (d *Device) LastWord() time.Time {
-	if d.Measured.IsZero() && !d.alive {
-		return d.Seen // remembered alone
-	}
-	return d.Measured
-}
-
 // amounts are the figures of a device that add up; nil is no current value.
 type amounts struct {
 	used, limit, power *float64

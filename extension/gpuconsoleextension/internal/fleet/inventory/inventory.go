@@ -150,7 +150,7 @@ func Ask(q *ask.Questions, j *age.Judge, l Limits, s queries.Selector) func(cont
 		seen:            q.Vector(queries.DevicesSeen(s)),
 		remembered:      q.Vector(queries.DevicesRemembered(s, l.Remembered)),
 		peak:            q.Vector(queries.UtilizationPeak(s, l.IdleFor)),
-		before:          q.Vector(queries.SeenBefore(s, l.IdleFor)),
+		before:          q.Vector(queries.OwnersBefore(s, l.IdleFor)),
 		allocations:     q.Vector(queries.Allocations(s)),
 		allocationTimes: q.Vector(queries.AllocationTimes(s)),
 		exporters:       q.Vector(queries.Exporters(s)),
@@ -164,8 +164,8 @@ func Ask(q *ask.Questions, j *age.Judge, l Limits, s queries.Selector) func(cont
 	return func(ctx context.Context) (*Inventory, error) {
 		b := builder{&Inventory{Devices: map[Place]*Device{}, Nodes: map[Place]*Node{}, Had: map[Key]map[Place]bool{}}, j}
 		b.putTelemetry(&a)
-		b.putIdle(&a, l.IdleThreshold)
 		b.putAllocations(&a)
+		b.putIdle(&a, l.IdleThreshold)
 		b.nameServices(*a.pods)
 		b.putNodes(&a)
 		b.Exporters = exporters(&a, j, q.At.Add(-l.Remembered))
@@ -302,15 +302,44 @@ func ownerOf(m model.Metric, source string) consoleapi.Holder {
 	}
 }
 
-// putIdle notes which devices were below the threshold for long.
+// putIdle notes which devices were below the threshold for long. Of a device that is held this is
+// counted from when its owner began to hold it, as gpu_summary does: what it did not do before is
+// no waste of this owner. A series without an owner is of the time before the owner was known.
 func (inv builder) putIdle(a *answers, threshold float64) {
-	before := map[Place]bool{}
+	type tenure struct {
+		device                 Place
+		namespace, slurm, unit string
+	}
+	tenureOf := func(m model.Metric) tenure {
+		k := KeyOf(m)
+		return tenure{PlaceOf(m), k.Namespace, k.Slurm, UnitOf(m)}
+	}
+	before, since := map[Place]bool{}, map[tenure]bool{}
 	for _, sample := range *a.before {
 		before[PlaceOf(sample.Metric)] = true
+		since[tenureOf(sample.Metric)] = true
 	}
+	owned := map[Place][]tenure{} // owners within the time, as telemetry names them
 	for _, sample := range *a.peak {
-		if d := inv.device(sample.Metric); d != nil && d.Utilization != nil {
-			d.Idle = optional.Pointer(float64(sample.Value) < threshold && before[d.ID])
+		d := inv.device(sample.Metric)
+		if d == nil || d.Utilization == nil {
+			continue
+		}
+		idle := float64(sample.Value) < threshold && before[d.ID]
+		d.Idle = optional.Pointer(idle && (d.Idle == nil || *d.Idle))
+		if t := tenureOf(sample.Metric); t.unit != "" {
+			owned[d.ID] = append(owned[d.ID], t)
+		}
+	}
+	for id, all := range owned {
+		d := inv.Devices[id]
+		held := func(t tenure) bool {
+			return slices.ContainsFunc(d.Owners, func(h consoleapi.Holder) bool { return t == tenure{id, h.Namespace, h.SlurmCluster(), h.Pod} })
+		}
+		long := slices.ContainsFunc(all, func(t tenure) bool { return held(t) && since[t] })
+		other := slices.ContainsFunc(all, func(t tenure) bool { return !held(t) })
+		if len(d.Owners) > 0 && (!long || other) {
+			d.Idle = optional.Pointer(false)
 		}
 	}
 }

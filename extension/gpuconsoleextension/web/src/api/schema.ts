@@ -400,6 +400,8 @@ export interface components {
             open_hours: string[];
             /** @description Hours in which more than 1 % of the time is unknown. */
             unknown_hours: string[];
+            /** @description Days of which a part was asked for, and of which only the sum is kept: the first counts whole, the last not at all, and from and to are of what counts. */
+            part_days: string[];
             /** @description null: the metrics of the store cannot be read. */
             budgets: components["schemas"]["CostBudget"][] | null;
             /**
@@ -888,7 +890,7 @@ export interface components {
             devices: components["schemas"]["Device"][];
             /**
              * Format: date-time
-             * @description Of its newest utilization point; null if there was none within `config.remembered`.
+             * @description Of the newest reading of its devices, or when one was last known to be suspended; null if there was none within `config.remembered`.
              */
             data_time: string | null;
             data_age: number | null;
@@ -924,7 +926,7 @@ export interface components {
              */
             state: "lost" | "split" | "idle" | "held" | "free" | "unknown";
             holders: components["schemas"]["Holder"][];
-            /** @description Utilization below `config.idle_threshold` for `config.idle_for`, held or not. */
+            /** @description Utilization below `config.idle_threshold` for `config.idle_for`, held or not; of one that is held, since its owner holds it. */
             idle: boolean | null;
             values: components["schemas"]["Values"];
             not_measured: components["schemas"]["NotMeasured"];

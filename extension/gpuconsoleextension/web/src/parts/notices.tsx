@@ -1,3 +1,4 @@
+import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { now } from "../clock";
 import type { ApiError } from "../api/client";
@@ -89,10 +90,20 @@ export function explain(error: ApiError): { tone: Tone; title: string } {
   return { tone: "bad", title: "Something went wrong" };
 }
 
-/** A failed request: as a banner where an older answer stays on the page, else as a panel. */
-export function Failure({ known, refresh }: { known: Known<unknown>; refresh: () => void }) {
+/** Whether the server answers nothing at all, which the whole page says once. */
+export const unreachable = signal(false);
+
+/** Reports whether the server did not answer. */
+export const isUnreachable = (error: ApiError | null): boolean => error?.reason === "offline" || error?.reason === "timeout";
+
+/**
+ * A failed request: as a banner where an older answer stays on the page, else as a panel.
+ * A view leaves it to the `whole` page that the server does not answer.
+ */
+export function Failure({ known, refresh, whole = false }: { known: Known<unknown>; refresh: () => void; whole?: boolean }) {
   const error = known.error;
   if (!error || error.status === 401) return null;
+  if (!whole && unreachable.value && isUnreachable(error)) return null;
   const { tone, title } = explain(error);
   const text = (
     <>

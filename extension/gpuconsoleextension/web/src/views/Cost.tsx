@@ -175,6 +175,11 @@ function Notices({ data }: { data: CostAnswer }) {
           </p>
         </Banner>
       )}
+      {data.part_days.length > 0 && data.from && data.to && (
+        <p class="quiet" data-part-days={data.part_days.length}>
+          Hours of the first or the last day are not kept any more: the report is from <Time at={data.from} /> to <Time at={data.to} />.
+        </p>
+      )}
       {open && (
         <p class="quiet" data-open={data.open_hours.length}>
           {data.open_hours.length === 1 ? "The hour" : `${plural(data.open_hours.length, "hour")}, the first of them`} from <Time at={open} /> {data.open_hours.length === 1 ? "is" : "are"} still open: {data.open_hours.length === 1 ? "its" : "their"} amounts grow.

@@ -146,7 +146,7 @@ func (f *Follower) record(line []byte, lost bool) bool {
 		f.Long(1)
 		return lost
 	}
-	text := line
+	text, driver := line, bytes.Contains(line, []byte("NVRM: "))
 	if prefix, after, found := bytes.Cut(line, []byte(";")); found {
 		if number, ok := numberOf(prefix); ok {
 			if f.again && number <= f.newest {
@@ -161,15 +161,24 @@ func (f *Follower) record(line []byte, lost bool) bool {
 				f.Lost(n)
 			}
 			text, f.newest, f.known, lost = after, number, true, false
+			// A program may write records of its own, and its name into those of the kernel.
+			driver = ofKernel(prefix) && bytes.HasPrefix(text, []byte("NVRM: "))
 		}
 	}
 	if lost {
 		f.Lost(1)
 	}
-	if bytes.Contains(text, []byte("NVRM: ")) {
+	if driver {
 		f.Line(string(text))
 	}
 	return false
+}
+
+// ofKernel reports whether the priority in a record's prefix is of facility 0, the kernel's.
+func ofKernel(prefix []byte) bool {
+	priority, _, _ := bytes.Cut(prefix, []byte(","))
+	n, err := strconv.ParseUint(string(priority), 10, 32)
+	return err == nil && n < 8
 }
 
 // numberOf is the record's number in its prefix.

@@ -217,6 +217,17 @@ func TestKernelsFile(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
+// A program may write records of its own, and its name stands in those of the kernel.
+func TestRecordsOfPrograms(t *testing.T) {
+	var got log
+	f := got.follower("")
+	f.record([]byte("12,1,100,-;NVRM: Xid (PCI:0000:64:00): 79\n"), false)
+	f.record([]byte("4,2,200,-;python3[7]: segfault in NVRM: Xid (PCI:0000:64:00): 79\n"), false)
+	assert.Empty(t, got.lines)
+	f.record([]byte("4,3,300,-;NVRM: Xid (PCI:0000:64:00): 79\n"), false)
+	assert.Equal(t, []string{"NVRM: Xid (PCI:0000:64:00): 79"}, got.lines)
+}
+
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte("4,2,200,-;NVRM: Xid (PCI:0000:3b:00): 79\n SUBSYSTEM=pci\n"), true)
 	f.Add([]byte("4,18446744073709551615,200,-;NVRM: \n"), true)
