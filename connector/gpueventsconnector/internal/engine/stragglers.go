@@ -51,6 +51,7 @@ func (s *stragglers) read(md pmetric.Metrics) {
 	for range s.fleet.TakeRefused() {
 		s.unwatched("device")
 	}
+	s.counts.Apart = max(s.counts.Apart, s.fleet.TakeApart())
 }
 
 // elapse compares the boards, once a minute.

@@ -123,6 +123,9 @@ func (f *Fleet) Consume(md pmetric.Metrics, now time.Duration, wall time.Time) {
 				for _, p := range dps.All() {
 					if v := points.Value(p); !math.IsNaN(v) && !math.IsInf(v, 0) && v >= 0 && b.openAt(p.Timestamp(), now) {
 						read(b, p, v)
+						if b.rare >= leastSamples {
+							f.apart = max(f.apart, b.apart)
+						}
 					}
 				}
 			}
