@@ -80,6 +80,9 @@ func (c *gpuEvents) report(ctx context.Context, n *engine.Counts) {
 	if n.Lines[kernellog.Refused] > 0 {
 		c.logger.Warn("skipping lines of the kernel log, there are too many in one second", zap.Int("limit", kernellog.MaxPerSecond))
 	}
+	if n.Apart > 0 {
+		c.logger.Warn("clocks of GPUs are not compared: pages are more than 30s apart; collect more often, or switch gpu.straggler off", zap.Duration("apart", n.Apart))
+	}
 	if n.Late > 0 {
 		c.telemetry.GpuEventsInputLate.Add(ctx, n.Late)
 		c.logger.Debug("skipping late points", zap.Int64("points", n.Late))

@@ -168,7 +168,7 @@ var scripts = []script{
 	{name: "a reset while the exporter is down", raises: []string{"xid_reset"}, inputs: xids, states: []string{unknown}, lasts: 12 * time.Minute, faults: []f{
 		xid(119, m), {Kind: gpusim.ExporterDown, After: 3 * m, For: 5 * m}, reset(5 * m),
 	}},
-	{name: "a code while the exporter is down", raises: []string{"xid_reset", "ecc_uncorrected"}, inputs: xids, states: []string{unknown}, lasts: 12 * time.Minute, faults: []f{
+	{name: "a code while the exporter is down", raises: []string{"xid_reset", "ecc_uncorrected"}, inputs: append(ecc, xids...), states: []string{unknown}, lasts: 12 * time.Minute, faults: []f{
 		{Kind: gpusim.ExporterDown, After: 2 * m, For: 4 * m}, xid(95, 4*m), reset(9 * m),
 	}},
 	{name: "a row to remap, frozen, reset", raises: []string{"remap_pending"}, inputs: pending, states: []string{unknown}, lasts: 14 * time.Minute, faults: []f{
