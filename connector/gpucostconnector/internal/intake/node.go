@@ -97,8 +97,9 @@ type board struct {
 	vague  int64                    // the newest snapshot with a part of which the share is not known
 	parts  []part
 	// Of a node without gpu.allocation: the newest time of its telemetry, and the first as
-	// long as nothing was added.
+	// long as values wait for its account.
 	open, first int64
+	waiting     []value
 }
 
 // part is a board or a part of it, as telemetry and gpu.allocation show it.
