@@ -23,9 +23,6 @@ type value struct {
 	v            float64
 }
 
-// bare reports whether nothing lists the boards of the node at a time.
-func (n *node) bare(at int64) bool { return n.listed == 0 || at-n.listed >= day }
-
 // bare reads that there is telemetry of a board at a time. On a node without gpu.allocation
 // that is what its account is made of: the owner is the one that telemetry names, and what it
 // does not name is unknown.

@@ -256,6 +256,9 @@ func (x *fleet) forgetClasses() {
 	}
 }
 
+// bare reports whether nothing lists the boards of the node at a time.
+func (n *node) bare(at int64) bool { return n.listed == 0 || at-n.listed >= day }
+
 // hasTelemetry reports whether there is telemetry of the node's boards at about a time.
 func (n *node) hasTelemetry(at int64) bool {
 	for _, b := range n.boards {
