@@ -58,7 +58,9 @@ type Result struct {
 	Renamed []page.Renamed
 }
 
-func (r *Result) reset() { r.Engines, r.Empty, r.Unknown, r.Renamed = r.Engines[:0], r.Empty[:0], nil, nil }
+func (r *Result) reset() {
+	r.Engines, r.Empty, r.Unknown, r.Renamed = r.Engines[:0], r.Empty[:0], nil, nil
+}
 
 func (r *Result) begin(engine string) { r.Engines = append(r.Engines, EngineResult{Engine: engine}) }
 
