@@ -57,7 +57,7 @@ func (c *gpuEvents) report(ctx context.Context, n *engine.Counts) {
 	}
 	if n.Invalid > 0 {
 		c.telemetry.GpuEventsInputInvalid.Add(ctx, n.Invalid)
-		c.logger.Warn("skipping invalid points: without service.name, hw.id or node, or without a valid number",
+		c.logger.Warn("skipping invalid points: they have no service.name, hw.id or node, or a value that is no number or that the metric cannot have",
 			zap.String("metric", n.InvalidExample), zap.Int64("points", n.Invalid))
 	}
 	if n.Duplicate > 0 {

@@ -4,6 +4,8 @@
 package devicemap
 
 import (
+	"strconv"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
@@ -125,6 +127,9 @@ func (t *Target) readRow(s *Series, field *devicetable.Field, v float64, now pco
 	t.fields.note(s, t.page.number)
 	if reason, ok := t.vendor.check(v, field); !ok {
 		refused[reason]++
+		if reason == Implausible && t.page.implausible == "" {
+			t.page.implausible = s.String() + " " + strconv.FormatFloat(v, 'g', -1, 64)
+		}
 		if d := s.labels.device; d != nil && d.of == &t.devices && d.named != t.page.number {
 			d.named = t.page.number
 			t.page.named = append(t.page.named, d)
@@ -221,7 +226,7 @@ func (p *pageState) start(page *Page) {
 	p.time = 0
 	p.order, p.named = p.order[:0], p.named[:0]
 	p.loose = p.loose[:0]
-	p.refused, p.over, p.counted, p.doubt = page.Refused, page.Over, 0, ""
+	p.refused, p.over, p.counted, p.doubt, p.implausible = page.Refused, page.Over, 0, "", ""
 }
 
 // see notes that a row with the labels is about the device, and about its board.

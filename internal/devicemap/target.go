@@ -62,17 +62,18 @@ type Target struct {
 
 // pageState is what was read of one page so far; its memory serves the next page.
 type pageState struct {
-	number  uint64
-	time    pcommon.Timestamp // 0 where no row has a value
-	order   []*Device         // devices on this page, in order of appearance
-	named   []*Device         // known ones of which a row has no value
-	loose   []rawPoint        // rows without a device, of unknown families
-	shares  []share           // rows that may be shares, see shares.go
-	unclear []Row             // rows of ambiguous families
-	doubt   string            // the first of them that the page contradicts itself about
-	refused Refused
-	over    Over // the first limit of a target that it is over
-	counted int  // devices that the exporter counts, 0 where it does not
+	number      uint64
+	time        pcommon.Timestamp // 0 where no row has a value
+	order       []*Device         // devices on this page, in order of appearance
+	named       []*Device         // known ones of which a row has no value
+	loose       []rawPoint        // rows without a device, of unknown families
+	shares      []share           // rows that may be shares, see shares.go
+	unclear     []Row             // rows of ambiguous families
+	doubt       string            // the first of them that the page contradicts itself about
+	refused     Refused
+	over        Over   // the first limit of a target that it is over
+	implausible string // the first row of a value that no device can have
+	counted     int    // devices that the exporter counts, 0 where it does not
 }
 
 // NewTarget returns the state of an exporter that was never scraped.
@@ -88,14 +89,15 @@ func NewTarget(v *Vendor, opts Options) *Target {
 
 // Result is what one scrape gave.
 type Result struct {
-	Metrics pmetric.Metrics
-	Devices int
-	Refused Refused
-	Over    Over   // the limit of the target that the page is over
-	Lack    Lack   // where there is no device
-	Why     string // the evidence of Lack
-	Missing int    // devices that the exporter counts and has no row of
-	Doubt   string // the family with a unit about which the page contradicts itself, and how
+	Metrics     pmetric.Metrics
+	Devices     int
+	Refused     Refused
+	Over        Over   // the limit of the target that the page is over
+	Lack        Lack   // where there is no device
+	Why         string // the evidence of Lack
+	Missing     int    // devices that the exporter counts and has no row of
+	Doubt       string // the family with a unit about which the page contradicts itself, and how
+	Implausible string // the first row with a value that no device can have, and the value
 	// Unknown are the fields of the page that are not in the table and may have a quantity
 	// that the page lacks; all of them on an Unrecognized page, as far as they are kept.
 	Unknown []Unknown
@@ -118,7 +120,7 @@ func (t *Target) Map(p *Page, e Exporter) Result {
 	t.writeExporter(out, p, e, node)
 	t.writeDevices(out, node, e.Pod)
 	t.forget()
-	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused, Over: t.page.over, Doubt: t.page.doubt}
+	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused, Over: t.page.over, Doubt: t.page.doubt, Implausible: t.page.implausible}
 	if p.Up && result.Devices > 0 {
 		result.Unknown, result.Unrecognized = t.fields.found, t.fields.unrecognized
 	}

@@ -216,10 +216,14 @@ func boundNotes(b Bounds) []string {
 		return []string{"above 10 kW implausible"}
 	case Celsius:
 		return []string{"outside of -50 to 200 °C implausible"}
-	case One:
-		return []string{"above 1 implausible"}
 	case Memory:
 		return []string{"1 PiB and more implausible"}
+	case Fan:
+		return []string{"above 2 implausible"}
+	case Hertz:
+		return []string{"above 100 GHz implausible"}
+	case Word:
+		return []string{"2^31 and more implausible"}
 	default:
 		return nil
 	}

@@ -24,13 +24,13 @@ var fields = []devicetable.Field{
 		{Name: "DCGM_FI_DEV_GPU_UTIL_RATIO", Number: 1613, Type: devicetable.Double, Unit: "1", Ambiguous: true},
 	}},
 	nvidia.MemCopyUtil: {Name: "DCGM_FI_DEV_MEM_COPY_UTIL", Aliases: []string{"dcgm_mem_copy_utilization"}, Number: 204, Unit: "%", Div: 100, Variants: []devicetable.Variant{
-		{Name: "DCGM_FI_DEV_MEMORY_UTIL_RATIO", Number: 1614, Type: devicetable.Double, Unit: "1", Bounds: devicetable.One},
+		{Name: "DCGM_FI_DEV_MEMORY_UTIL_RATIO", Number: 1614, Type: devicetable.Double, Unit: "1"},
 	}},
 	nvidia.EncUtil: {Name: "DCGM_FI_DEV_ENC_UTIL", Aliases: []string{"dcgm_enc_utilization"}, Number: 206, Unit: "%", Div: 100, Variants: []devicetable.Variant{
-		{Name: "DCGM_FI_DEV_ENC_UTIL_RATIO", Number: 1615, Type: devicetable.Double, Unit: "1", Bounds: devicetable.One},
+		{Name: "DCGM_FI_DEV_ENC_UTIL_RATIO", Number: 1615, Type: devicetable.Double, Unit: "1"},
 	}},
 	nvidia.DecUtil: {Name: "DCGM_FI_DEV_DEC_UTIL", Aliases: []string{"dcgm_dec_utilization"}, Number: 207, Unit: "%", Div: 100, Variants: []devicetable.Variant{
-		{Name: "DCGM_FI_DEV_DEC_UTIL_RATIO", Number: 1616, Type: devicetable.Double, Unit: "1", Bounds: devicetable.One},
+		{Name: "DCGM_FI_DEV_DEC_UTIL_RATIO", Number: 1616, Type: devicetable.Double, Unit: "1"},
 	}},
 	nvidia.FBTotal: {Name: "DCGM_FI_DEV_FB_TOTAL", Aliases: []string{"dcgm_fb_total"}, Number: 250, Unit: "MiB", Mul: mib, Variants: []devicetable.Variant{
 		{Name: "DCGM_FI_DEV_FB_CAPACITY_BYTES", Number: 1625, Unit: "By", Bounds: devicetable.Memory, Finer: true},
@@ -78,8 +78,8 @@ var fields = []devicetable.Field{
 	}},
 	nvidia.GPUTemp:    {Name: "DCGM_FI_DEV_GPU_TEMP", Aliases: []string{"DCGM_FI_DEV_GPU_TEMP_CELSIUS", "dcgm_gpu_temp"}, Number: 150, Scope: devicetable.Board, Unit: "Cel", Signed: true},
 	nvidia.MemoryTemp: {Name: "DCGM_FI_DEV_MEMORY_TEMP", Aliases: []string{"DCGM_FI_DEV_MEMORY_TEMP_CELSIUS", "dcgm_memory_temp"}, Number: 140, Scope: devicetable.Board, Unit: "Cel", Signed: true, ZeroIsAbsent: true},
-	nvidia.FanSpeed: {Name: "DCGM_FI_DEV_FAN_SPEED", Number: 191, Scope: devicetable.Board, Unit: "%", Div: 100, Variants: []devicetable.Variant{
-		{Name: "DCGM_FI_DEV_FAN_SPEED_RATIO", Number: 1612, Type: devicetable.Double, Unit: "1"},
+	nvidia.FanSpeed: {Name: "DCGM_FI_DEV_FAN_SPEED", Number: 191, Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Fan, Variants: []devicetable.Variant{
+		{Name: "DCGM_FI_DEV_FAN_SPEED_RATIO", Number: 1612, Type: devicetable.Double, Unit: "1", Bounds: devicetable.Fan},
 	}},
 	nvidia.SMClock: {Name: "DCGM_FI_DEV_SM_CLOCK", Aliases: []string{"dcgm_sm_clock"}, Number: 100, Scope: devicetable.Board, Unit: "MHz", Mul: 1e6, Variants: []devicetable.Variant{
 		{Name: "DCGM_FI_DEV_SM_CLOCK_HERTZ", Number: 1603, Unit: "Hz", Finer: true},
