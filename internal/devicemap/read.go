@@ -167,6 +167,8 @@ func (t *Target) readRow(s *Series, field *devicetable.Field, v float64, now pco
 		d.raw = append(d.raw, rawPoint{s, v, true})
 	}
 	switch {
+	case field != nil && field.Scope == devicetable.Undivided && d.parent != nil:
+		refused[NoSensor]++
 	case field != nil:
 		if !d.keepValue(s, field, v) {
 			refused[Repeated]++

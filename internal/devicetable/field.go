@@ -31,6 +31,9 @@ const (
 	Part Scope = iota
 	// Board fields exist once a board. On the series of a part they are the board's.
 	Board
+	// Undivided fields exist once a board, and have no value on the series of a part,
+	// whatever the exporter prints there.
+	Undivided
 )
 
 // Several is what the value of a field is where a device has several rows of it.

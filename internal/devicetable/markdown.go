@@ -73,8 +73,11 @@ func (t *Table) Markdown(w Words) string {
 			continue
 		}
 		scope := w.Part
-		if f.Scope == Board {
+		switch f.Scope {
+		case Board:
 			scope = "board"
+		case Undivided:
+			scope = "board without " + w.Part + "s"
 		}
 		fieldRow(code(first(f.Name)), number(f), codes(firsts(f.Aliases)), f.Unit, scope, notes(f))
 		for _, v := range f.Variants {
@@ -156,7 +159,7 @@ func (f *Field) variantNotes(v Variant) string {
 	if f.Numbered > 0 {
 		out = append(out, numbered(v.Name, f.Numbered))
 	}
-	return strings.Join(append(out, boundNotes(v.Bounds)...), "; ")
+	return strings.Join(append(out, boundNotes(f.as(v).Bounds)...), "; ")
 }
 
 // numbered is the last name of numbered families.

@@ -110,7 +110,7 @@ func TestVariants(t *testing.T) {
 	text := table.Markdown(Words{Part: "tile"})
 	for _, line := range []string{
 		"| `v_load_ratio` | 9 |  | 1 | tile | as `v_load`; above 1.05 implausible |\n",
-		"| `v_used` | exporter |  | 1 | tile | as `v_load`, or in its unit: the rest of the page decides |\n",
+		"| `v_used` | exporter |  | 1 | tile | as `v_load`, or in its unit: the rest of the page decides; above 1.05 implausible |\n",
 		"| `v_lane_0` | exporter |  | KiB/s | board | and so on to `v_lane_2` |\n",
 		"| `v_lane_0_bytes` | exporter |  | By/s | board | as `v_lane_0`; and so on to `v_lane_2_bytes`; 1 PiB and more implausible |\n",
 	} {
