@@ -361,3 +361,28 @@ func listed(codes []int) string {
 	}
 	return strings.Join(out, ", ")
 }
+
+// memoryError raises what the code is evidence of. Where the page has the flags of remapping, they
+// decide about it.
+func (b *Board) memoryError(code int, at pcommon.Timestamp) {
+	place, f := eccPlace, Finding{}
+	switch code {
+	case xidContained, xidUncontained:
+		if a := b.active.find(place); a != nil {
+			f.Value, f.Variant, f.State = a.Value, a.Variant, a.State
+		} else if code == xidContained {
+			f.State, f.Variant = health.Degraded, eccContained
+		}
+		if code == xidUncontained {
+			f.State, f.Variant = health.Failed, 0
+		}
+	case xidRemapped, xidNotRemapped:
+		if place = pendingPlace; b.fresh>>place&1 == 1 {
+			return
+		}
+	default:
+		return
+	}
+	a := b.active.raise(place, at, f)
+	a.Codes = addCode(a.Codes, code)
+}

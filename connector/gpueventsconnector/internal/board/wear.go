@@ -157,31 +157,6 @@ func AboutMemory(code int) bool {
 	return code == xidRemapped || code == xidNotRemapped || code == xidContained || code == xidUncontained
 }
 
-// memoryError raises what the code is evidence of. Where the page has the flags of remapping, they
-// decide about it.
-func (b *Board) memoryError(code int, at pcommon.Timestamp) {
-	place, f := eccPlace, Finding{}
-	switch code {
-	case xidContained, xidUncontained:
-		if a := b.active.find(place); a != nil {
-			f.Value, f.Variant, f.State = a.Value, a.Variant, a.State
-		} else if code == xidContained {
-			f.State, f.Variant = health.Degraded, eccContained
-		}
-		if code == xidUncontained {
-			f.State, f.Variant = health.Failed, 0
-		}
-	case xidRemapped, xidNotRemapped:
-		if place = pendingPlace; b.fresh>>place&1 == 1 {
-			return
-		}
-	default:
-		return
-	}
-	a := b.active.raise(place, at, f)
-	a.Codes = addCode(a.Codes, code)
-}
-
 // reportedMemoryError is the sentence about an error that no page has counted.
 func reportedMemoryError(a *Active) string {
 	s := "A memory error could not be corrected" + explainedBy(a.Codes[:min(1, len(a.Codes))])
