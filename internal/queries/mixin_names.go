@@ -100,7 +100,8 @@ const (
 	OwnStoreLogFailures    = "otelcol_extension_gpu_store_log_failures"
 )
 
-// The Collector's own telemetry about receivers of GPUs, of which each has metrics of its own.
+// Ends of the names of the Collector's own telemetry about receivers of GPUs, of which each has
+// metrics of its own.
 const (
 	OwnScrapes     = "scrapes"
 	OwnRowsRefused = "rows_refused"

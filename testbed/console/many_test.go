@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -111,7 +112,7 @@ func TestManyDevicesOnAPage(t *testing.T) {
 func seriesOfDevice(host, id string) (all []store.Series) {
 	now := time.Now()
 	put := func(metric string, v float64, more ...string) {
-		s := store.Series{Labels: labels.FromStrings(append(more, labels.MetricName, metric, queries.Host, host, queries.Device, id, queries.Model, "H100")...)}
+		s := store.Series{Labels: labels.FromStrings(append(more, model.MetricNameLabel, metric, queries.Host, host, queries.Device, id, queries.Model, "H100")...)}
 		for _, ago := range []time.Duration{time.Minute / 2, 0} {
 			s.Samples = append(s.Samples, store.Sample{Time: now.Add(-ago).UnixMilli(), Value: v})
 		}
@@ -139,7 +140,7 @@ func cpuTime(t *testing.T) time.Duration {
 func seriesOfService(namespace, name string) (all []store.Series) {
 	now := time.Now()
 	put := func(metric string, v float64, more ...string) {
-		s := store.Series{Labels: labels.FromStrings(append(more, labels.MetricName, metric, queries.Cluster, "c1", queries.Namespace, namespace, queries.Service, name)...)}
+		s := store.Series{Labels: labels.FromStrings(append(more, model.MetricNameLabel, metric, queries.Cluster, "c1", queries.Namespace, namespace, queries.Service, name)...)}
 		for _, ago := range []time.Duration{time.Minute, time.Minute / 2, 0} {
 			s.Samples = append(s.Samples, store.Sample{Time: now.Add(-ago).UnixMilli(), Value: v})
 		}

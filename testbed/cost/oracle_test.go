@@ -19,7 +19,7 @@ const unknownOwner = "(unknown)"
 // whole boards and for gaps that are shorter than those which may be bridged.
 type oracle struct {
 	polls  map[string][]owned // by device
-	meters map[string][]owned // utilizations, without those before the first poll
+	meters map[string][]owned // utilizations, those before the first poll as well
 	flush  time.Duration
 }
 
@@ -51,7 +51,7 @@ func (o *oracle) given(md pmetric.Metrics, life int) {
 						o.polls[device] = append(o.polls[device], owned{at, points.Str(rm.Resource().Attributes(), names.ServiceName), life})
 					case names.GPUUtilization.Name:
 						device := points.Str(rm.Resource().Attributes(), names.HwID)
-						if !p.Flags().NoRecordedValue() && len(o.polls[device]) > 0 {
+						if !p.Flags().NoRecordedValue() {
 							o.meters[device] = append(o.meters[device], owned{at: at, life: life})
 						}
 					}

@@ -56,7 +56,7 @@ func growthOf(node parser.Node) growth {
 	if !ok {
 		return g
 	}
-	made := size{}
+	var made size
 	switch call.Func.Name {
 	case "label_replace":
 		text := textOf(call.Args[2])
