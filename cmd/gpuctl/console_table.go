@@ -130,6 +130,9 @@ func wellbeing(h *consoleapi.Health) string {
 		return text + ": " + name(*h.Action)
 	}
 	if h.Coverage != nil {
+		if few := 3*h.Coverage.WithData < h.Coverage.Applicable; few && h.State == consoleapi.HealthOK {
+			text += " so far" // most of what could be wrong cannot be seen
+		}
 		text += fmt.Sprintf(", %d of %d checks", h.Coverage.WithData, h.Coverage.Applicable)
 	}
 	return text

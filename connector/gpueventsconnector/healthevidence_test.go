@@ -106,6 +106,33 @@ func TestALostBoardThatWasNotReset(t *testing.T) {
 	}
 }
 
+// Where every value of a board is blank it is on the page, and nothing is known of its health: it is not
+// reported as gone, and no reason is raised or cleared.
+func TestABoardOfWhichEveryValueIsBlank(t *testing.T) {
+	for name, blank := range map[string]gpu{
+		"other points":              {id: gpuA, blank: true},
+		"what the receiver reports": {id: gpuA, blank: true, points: []reading{{of: &names.GPUDeviceBlank, value: 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withPatient(t, func(p patient, w *ward) {
+				require.Empty(t, p.see(page{gpus: []gpu{sick(gpuA, 0, 1000), {id: gpuB}}}))
+				require.Contains(t, live(&names.HwStatus, w.AllMetrics()), gpuA)
+				var events []occurred
+				for range 5 {
+					p.feed(scrape(page{at: time.Now(), node: "n1", gpus: []gpu{blank, {id: gpuB}}}))
+					events = append(events, p.wait(15*time.Second)...)
+				}
+				require.Len(t, events, 1)
+				assert.Equal(t, "gpu.device.lost raised", brief(events)[0])
+				assert.Contains(t, events[0].body, "is on the page of its exporter, and every value of it is blank")
+				assert.NotContains(t, live(&names.HwStatus, w.AllMetrics()), gpuA, "its health is unknown")
+				assert.Empty(t, p.see(page{gpus: []gpu{sick(gpuA, 0, 1100), {id: gpuB}}}))
+				assert.Equal(t, "ok", live(&names.HwStatus, w.AllMetrics())[gpuA])
+			}, func(cfg *Config) { cfg.Health.Expected = map[string]int{"p5": 2} })
+		})
+	}
+}
+
 // Silence is unknown: neither failed nor ok. The reasons are kept, and are back with the
 // data.
 func TestSilenceIsUnknown(t *testing.T) {

@@ -132,3 +132,23 @@ func TestStragglerMetric(t *testing.T) {
 		require.NoError(t, tel.Shutdown(t.Context()))
 	})
 }
+
+// Where pages are too rare to compare clocks that is logged, once, and nothing is raised.
+func TestPagesThatAreTooRareForStragglers(t *testing.T) {
+	for interval, want := range map[time.Duration]int{15 * time.Second: 0, 30 * time.Second: 0, time.Minute: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			b := start(t)
+			for range 25 * time.Minute / interval {
+				events := append(b.feed(clocks(1.4)), b.wait(interval)...)
+				if want > 0 {
+					require.Empty(t, events)
+				}
+			}
+			logged := b.logs.FilterMessageSnippet("clocks of GPUs are not compared").All()
+			assert.Equal(t, want > 0, len(logged) > 0, "%s", interval)
+			for _, entry := range logged {
+				assert.Equal(t, interval, entry.ContextMap()["apart"])
+			}
+		})
+	}
+}

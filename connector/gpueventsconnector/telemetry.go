@@ -57,7 +57,7 @@ func (c *gpuEvents) report(ctx context.Context, n *engine.Counts) {
 	}
 	if n.Invalid > 0 {
 		c.telemetry.GpuEventsInputInvalid.Add(ctx, n.Invalid)
-		c.logger.Warn("skipping invalid points: without service.name, hw.id or node, or without a valid number",
+		c.logger.Warn("skipping invalid points: they have no service.name, hw.id or node, or a value that is no number or that the metric cannot have",
 			zap.String("metric", n.InvalidExample), zap.Int64("points", n.Invalid))
 	}
 	if n.Duplicate > 0 {
@@ -79,6 +79,9 @@ func (c *gpuEvents) report(ctx context.Context, n *engine.Counts) {
 	}
 	if n.Lines[kernellog.Refused] > 0 {
 		c.logger.Warn("skipping lines of the kernel log, there are too many in one second", zap.Int("limit", kernellog.MaxPerSecond))
+	}
+	if n.Apart > 0 {
+		c.logger.Warn("clocks of GPUs are not compared: pages are more than 30s apart; collect more often, or switch gpu.straggler off", zap.Duration("apart", n.Apart))
 	}
 	if n.Late > 0 {
 		c.telemetry.GpuEventsInputLate.Add(ctx, n.Late)

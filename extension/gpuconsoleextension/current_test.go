@@ -63,43 +63,6 @@ func TestIdleCountsFromTheOwnersStart(t *testing.T) {
 	}, got)
 }
 
-// A GPU that the kernel has suspended is there: nothing is read of it so that it stays so. One
-// that is awake without readings is lost.
-func TestASuspendedDeviceIsNotLost(t *testing.T) {
-	for name, c := range map[string]struct {
-		suspended float64
-		state     consoleapi.DeviceState
-	}{
-		"suspended": {1, consoleapi.DeviceUnknown},
-		"awake":     {0, consoleapi.DeviceLost},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.write(queries.ExporterUp, tags{queries.Cluster: "c1", queries.Node: "desk", queries.Address: "nvml"}, 20*time.Minute, 0, constant(1))
-			d := device("desk", uuid+"0", 0, nil)
-			w.gpu(gpu{tags: d, values: busy(0), until: 10 * time.Minute})
-			w.write(queries.MemoryLimit, d, 595*time.Second, 0, constant(80*gib))
-			w.write(queries.Suspended, d, 595*time.Second, 0, constant(c.suspended))
-			got := ok[consoleapi.NodesAnswer](serveAPI(t, w.store, w.now, nil), "nodes", nil)
-			require.Len(t, got.Nodes, 1)
-			require.Len(t, got.Nodes[0].Devices, 1)
-			assert.Equal(t, c.state, got.Nodes[0].Devices[0].State)
-		})
-	}
-}
-
-// A pod is as current as what its devices report, also where that is no utilization: an
-// instance of A100 has none without DCGM.
-func TestAPodOfADeviceWithoutUtilization(t *testing.T) {
-	w := newWorld(t)
-	w.exporter("n", 1, 0)
-	w.gpu(gpu{tags: device("n", uuid+"0", 0, held("ml", "notes", "notes-0")), values: map[string]float64{"used": 10 * gib, "total": 40 * gib}})
-	got := ok[consoleapi.PodsAnswer](serveAPI(t, w.store, w.now, nil), "pods", values("cluster", "c1", "namespace", "ml", "service", "notes"))
-	require.Len(t, got.Pods, 1)
-	require.NotNil(t, got.Pods[0].DataTime)
-	assert.False(t, got.Pods[0].Stale)
-}
-
 // The kubelet lists MIG instances by ids that telemetry does not have. Those without an owner are
 // free where the numbers of each profile agree, as gpu_cost has it, and else unknown.
 func TestInstancesThatTheKubeletCannotName(t *testing.T) {

@@ -238,40 +238,6 @@ func TestDeviceChangesHands(t *testing.T) {
 	assert.Equal(t, 1, ok[consoleapi.PodsAnswer](c, "pods", values("cluster", "c1", "namespace", "ml", "service", "new")).Total)
 }
 
-// An XID counts from its first sample on, unless that came with the first sample
-// of its device: what the exporter had counted before is not known.
-func TestXIDs(t *testing.T) {
-	ago := func(intervals int) time.Duration { return time.Duration(intervals) * interval }
-	for name, test := range map[string]struct {
-		device, xid time.Duration // ago, when they began
-		value       func(int) float64
-		want        []consoleapi.XIDErrors
-	}{
-		"with the device":                 {ago(20), ago(20), constant(3), nil},
-		"with the device, now":            {0, 0, constant(3), nil},
-		"rises after it":                  {ago(20), ago(20), func(i int) float64 { return float64(3 + min(i, 2)) }, []consoleapi.XIDErrors{{Code: "94", Count: 2}}},
-		"one sample later":                {ago(20), ago(19), constant(1), []consoleapi.XIDErrors{{Code: "94", Count: 1}}},
-		"ninety seconds later":            {ago(20), ago(14), constant(1), []consoleapi.XIDErrors{{Code: "94", Count: 1}}},
-		"just now":                        {ago(20), 0, constant(1), []consoleapi.XIDErrors{{Code: "94", Count: 1}}},
-		"just now, and the device is new": {ago(1), 0, constant(1), []consoleapi.XIDErrors{{Code: "94", Count: 1}}},
-		"rises just now":                  {ago(20), ago(2), func(i int) float64 { return float64(1 + i/2) }, []consoleapi.XIDErrors{{Code: "94", Count: 2}}},
-		"reset":                           {ago(60), ago(50), func(i int) float64 { return []float64{1, 2, 1}[i/17] }, []consoleapi.XIDErrors{{Code: "94", Count: 3}}},
-	} {
-		for _, reading := range []string{"utilization", "power"} { // a board in MIG mode has no utilization
-			t.Run(name+", "+reading, func(t *testing.T) {
-				w := newWorld(t)
-				w.now = w.now.Add(50 * time.Second) // on no grid
-				d := device("n", uuid+"0", 0, nil)
-				metric, more := figure(reading)
-				w.write(metric, d.with(more), test.device, 0, constant(0.5))
-				w.write(queries.XIDErrors, d.with(tags{queries.XIDCode: "94"}), test.xid, 0, test.value)
-				got := ok[consoleapi.NodesAnswer](serveAPI(t, w.store, w.now, nil), "nodes", nil)
-				assert.ElementsMatch(t, test.want, got.Nodes[0].Devices[0].XIDErrors)
-			})
-		}
-	}
-}
-
 func pointer[T any](v T) *T { return &v }
 
 func TestPods(t *testing.T) {

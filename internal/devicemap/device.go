@@ -26,6 +26,8 @@ type Device struct {
 	owners owners
 	of     *devices // that it is one of, nil once forgotten
 
+	named      uint64            // number of the last page with a row of the device without a value
+	blank      bool              // the last page had no other row of it
 	seen       uint64            // number of the last page that had the device,
 	lastSeen   pcommon.Timestamp // its time,
 	seenBefore pcommon.Timestamp // and the time of the page before that one

@@ -4,6 +4,8 @@
 package devicemap
 
 import (
+	"strconv"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/devicetable"
@@ -125,6 +127,13 @@ func (t *Target) readRow(s *Series, field *devicetable.Field, v float64, now pco
 	t.fields.note(s, t.page.number)
 	if reason, ok := t.vendor.check(v, field); !ok {
 		refused[reason]++
+		if reason == Implausible && t.page.implausible == "" {
+			t.page.implausible = s.String() + " " + strconv.FormatFloat(v, 'g', -1, 64)
+		}
+		if d := s.labels.device; d != nil && d.of == &t.devices && d.named != t.page.number {
+			d.named = t.page.number
+			t.page.named = append(t.page.named, d)
+		}
 		return
 	}
 	t.page.time = now
@@ -158,6 +167,8 @@ func (t *Target) readRow(s *Series, field *devicetable.Field, v float64, now pco
 		d.raw = append(d.raw, rawPoint{s, v, true})
 	}
 	switch {
+	case field != nil && field.Scope == devicetable.Undivided && d.parent != nil:
+		refused[NoSensor]++
 	case field != nil:
 		if !d.keepValue(s, field, v) {
 			refused[Repeated]++
@@ -215,9 +226,9 @@ func (t *Target) readLoose(s *Series, v float64) {
 func (p *pageState) start(page *Page) {
 	p.number++
 	p.time = 0
-	p.order = p.order[:0]
+	p.order, p.named = p.order[:0], p.named[:0]
 	p.loose = p.loose[:0]
-	p.refused, p.over, p.counted, p.doubt = page.Refused, page.Over, 0, ""
+	p.refused, p.over, p.counted, p.doubt, p.implausible = page.Refused, page.Over, 0, "", ""
 }
 
 // see notes that a row with the labels is about the device, and about its board.

@@ -8,7 +8,7 @@
 // value a field (read.go, labels.go, device.go). Writing then makes the device's series
 // from those values (writer.go), which is where values of several fields meet; what a
 // vendor derives beyond its table is in its Derivation. The owners' shares of a device
-// are in shares.go, and which of its fields have new names in unknown.go. What a device needs from one page to the next (start times of
+// are in shares.go, and which of its fields have new names in raw.go. What a device needs from one page to the next (start times of
 // counters, its derivation) stays in its Device.
 //
 // A Target is not safe for concurrent use; an exporter is scraped by one
@@ -22,6 +22,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
 
 // Options are the receiver's settings that change what is emitted.
@@ -60,16 +62,18 @@ type Target struct {
 
 // pageState is what was read of one page so far; its memory serves the next page.
 type pageState struct {
-	number  uint64
-	time    pcommon.Timestamp // 0 where no row has a value
-	order   []*Device         // devices on this page, in order of appearance
-	loose   []rawPoint        // rows without a device, of unknown families
-	shares  []share           // rows that may be shares, see shares.go
-	unclear []Row             // rows of ambiguous families
-	doubt   string            // the first of them that the page contradicts itself about
-	refused Refused
-	over    Over // the first limit of a target that it is over
-	counted int  // devices that the exporter counts, 0 where it does not
+	number      uint64
+	time        pcommon.Timestamp // 0 where no row has a value
+	order       []*Device         // devices on this page, in order of appearance
+	named       []*Device         // known ones of which a row has no value
+	loose       []rawPoint        // rows without a device, of unknown families
+	shares      []share           // rows that may be shares, see shares.go
+	unclear     []Row             // rows of ambiguous families
+	doubt       string            // the first of them that the page contradicts itself about
+	refused     Refused
+	over        Over   // the first limit of a target that it is over
+	implausible string // the first row of a value that no device can have
+	counted     int    // devices that the exporter counts, 0 where it does not
 }
 
 // NewTarget returns the state of an exporter that was never scraped.
@@ -85,14 +89,15 @@ func NewTarget(v *Vendor, opts Options) *Target {
 
 // Result is what one scrape gave.
 type Result struct {
-	Metrics pmetric.Metrics
-	Devices int
-	Refused Refused
-	Over    Over   // the limit of the target that the page is over
-	Lack    Lack   // where there is no device
-	Why     string // the evidence of Lack
-	Missing int    // devices that the exporter counts and has no row of
-	Doubt   string // the family with a unit about which the page contradicts itself, and how
+	Metrics     pmetric.Metrics
+	Devices     int
+	Refused     Refused
+	Over        Over   // the limit of the target that the page is over
+	Lack        Lack   // where there is no device
+	Why         string // the evidence of Lack
+	Missing     int    // devices that the exporter counts and has no row of
+	Doubt       string // the family with a unit about which the page contradicts itself, and how
+	Implausible string // the first row with a value that no device can have, and the value
 	// Unknown are the fields of the page that are not in the table and may have a quantity
 	// that the page lacks; all of them on an Unrecognized page, as far as they are kept.
 	Unknown []Unknown
@@ -115,7 +120,7 @@ func (t *Target) Map(p *Page, e Exporter) Result {
 	t.writeExporter(out, p, e, node)
 	t.writeDevices(out, node, e.Pod)
 	t.forget()
-	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused, Over: t.page.over, Doubt: t.page.doubt}
+	result := Result{Metrics: out, Devices: len(t.page.order), Refused: t.page.refused, Over: t.page.over, Doubt: t.page.doubt, Implausible: t.page.implausible}
 	if p.Up && result.Devices > 0 {
 		result.Unknown, result.Unrecognized = t.fields.found, t.fields.unrecognized
 	}
@@ -154,10 +159,34 @@ func (t *Target) writeDevices(md pmetric.Metrics, node, exporterPod string) {
 		d.putResource(rm.Resource().Attributes(), t.vendor, &t.opts, node, exporterPod)
 		w = Writer{target: t, device: d, time: d.lastSeen, metrics: t.scope(rm).Metrics()}
 		w.writeDevice()
+		if d.blank && t.opts.OTel {
+			w.Value(&names.GPUDeviceBlank, 0)
+		}
+		d.blank = false
 	}
+	t.writeBlank(md, node, exporterPod)
 	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
 		return rm.ScopeMetrics().At(0).Metrics().Len() == 0
 	})
+}
+
+// writeBlank appends a resource for each known device that is on the page without any value. Where
+// that is all of them the exporter has none.
+func (t *Target) writeBlank(md pmetric.Metrics, node, exporterPod string) {
+	if len(t.page.order) == 0 || !t.opts.OTel {
+		return
+	}
+	slices.SortFunc(t.page.named, func(a, b *Device) int { return strings.Compare(a.id, b.id) })
+	for _, d := range t.page.named {
+		if d.seen == t.page.number {
+			continue
+		}
+		rm := md.ResourceMetrics().AppendEmpty()
+		d.putResource(rm.Resource().Attributes(), t.vendor, &t.opts, node, exporterPod)
+		w := Writer{target: t, device: d, time: t.page.time, metrics: t.scope(rm).Metrics()}
+		w.Value(&names.GPUDeviceBlank, 1)
+		d.blank = true
+	}
 }
 
 // forget drops what has not been on a page for long. Now and then is enough, and

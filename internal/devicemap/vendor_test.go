@@ -208,6 +208,29 @@ func TestEmptyIsDown(t *testing.T) {
 	}
 }
 
+// TestBlank: a known device that is on the page without a value is named as such, until it has one. One
+// that is not on the page is not, and where no device has a value the exporter has none.
+func TestBlank(t *testing.T) {
+	s := newScraper(&acme)
+	load := func(serial, value string) []string { return []string{"acme_load", "serial=" + serial, value} }
+	blank := func(pages ...[]string) (all []string) {
+		for _, line := range lines(s.scrape(pages...).Metrics) {
+			if strings.Contains(line, names.GPUDeviceBlank.Name) {
+				all = append(all, line)
+			}
+		}
+		return all
+	}
+	assert.Empty(t, blank(load("1", "1"), load("2", "NaN")), "it never had a value")
+	assert.Empty(t, blank(load("1", "1"), load("2", "1")))
+	assert.Equal(t, []string{"ACME-2 gpu.device.blank 1"}, blank(load("1", "1"), load("2", "NaN")))
+	assert.Equal(t, []string{"ACME-2 gpu.device.blank 1"}, blank(load("1", "1"), load("2", "NaN")))
+	assert.Empty(t, blank(load("1", "1")))
+	assert.Empty(t, blank(load("1", "NaN"), load("2", "NaN")))
+	assert.Equal(t, []string{"ACME-2 gpu.device.blank 0"}, blank(load("1", "1"), load("2", "1")))
+	assert.Empty(t, blank(load("1", "1"), load("2", "1")), "once")
+}
+
 // TestForgotten: devices, parts and series that left do not stay for ever.
 func TestForgotten(t *testing.T) {
 	s := newScraper(&acme)

@@ -7,7 +7,10 @@
 // documentation is generated from it.
 package devicetable
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Type is how an exporter stores a field. A vendor's sentinels may depend on it.
 type Type uint8
@@ -28,6 +31,9 @@ const (
 	Part Scope = iota
 	// Board fields exist once a board. On the series of a part they are the board's.
 	Board
+	// Undivided fields exist once a board, and have no value on the series of a part,
+	// whatever the exporter prints there.
+	Undivided
 )
 
 // Several is what the value of a field is where a device has several rows of it.
@@ -49,9 +55,28 @@ const (
 	Percent         // up to 1.005; what is above 1 is cut to 1
 	Watts           // up to 10,000
 	Celsius         // -50 to 200
-	One             // up to 1
 	Memory          // below 1 PiB, which no GPU has
+	Fan             // up to 2: a fan can turn faster than its nominal speed
+	Hertz           // up to 100 GHz
+	Word            // below 2^31: codes, flags, lanes and generations
 )
+
+// unitBounds returns the bounds of a field that has none of its own, by its unit.
+func unitBounds(unit string) Bounds {
+	switch unit {
+	case "%", "1":
+		return Ratio
+	case "W":
+		return Watts
+	case "Cel":
+		return Celsius
+	case "MHz", "Hz":
+		return Hertz
+	case "{code}", "flag", "{lane}", "{generation}":
+		return Word
+	}
+	return NoBounds
+}
 
 // Within returns the value that v, in the base unit, stands for, and whether a device can
 // have it.
@@ -65,10 +90,14 @@ func (b Bounds) Within(v float64) (float64, bool) {
 		return v, v <= 10_000
 	case Celsius:
 		return v, v >= -50 && v <= 200
-	case One:
-		return v, v <= 1
 	case Memory:
 		return v, v < 1<<50
+	case Fan:
+		return v, v <= 2
+	case Hertz:
+		return v, v <= 100e9
+	case Word:
+		return v, v < 1<<31
 	default:
 		return v, true
 	}
@@ -108,7 +137,8 @@ type Field struct {
 	// MeanOfRows makes the mean of the rows of a field with a Label its value, which a series
 	// without Row takes.
 	MeanOfRows bool
-	// Bounds refuses values that no device can have.
+	// Bounds refuses values that no device can have. A ratio, a power, a temperature, a
+	// frequency or a code without bounds has those of its unit.
 	Bounds Bounds
 	// Glitches marks a cumulative field that at times falls for one page and comes back.
 	// At a smaller value nothing is written for one page; if the next value is below the
@@ -157,7 +187,7 @@ type Variant struct {
 // as returns the field as the page has it under the name of a variant.
 func (f Field) as(v Variant) *Field {
 	f.Name, f.Aliases, f.Variants = v.Name, nil, nil
-	f.Number, f.Type, f.Unit, f.Mul, f.Div, f.Bounds = v.Number, v.Type, v.Unit, v.Mul, v.Div, v.Bounds
+	f.Number, f.Type, f.Unit, f.Mul, f.Div, f.Bounds = v.Number, v.Type, v.Unit, v.Mul, v.Div, cmp.Or(v.Bounds, unitBounds(v.Unit))
 	return &f
 }
 

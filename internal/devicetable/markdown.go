@@ -73,8 +73,11 @@ func (t *Table) Markdown(w Words) string {
 			continue
 		}
 		scope := w.Part
-		if f.Scope == Board {
+		switch f.Scope {
+		case Board:
 			scope = "board"
+		case Undivided:
+			scope = "board without " + w.Part + "s"
 		}
 		fieldRow(code(first(f.Name)), number(f), codes(firsts(f.Aliases)), f.Unit, scope, notes(f))
 		for _, v := range f.Variants {
@@ -156,7 +159,7 @@ func (f *Field) variantNotes(v Variant) string {
 	if f.Numbered > 0 {
 		out = append(out, numbered(v.Name, f.Numbered))
 	}
-	return strings.Join(append(out, boundNotes(v.Bounds)...), "; ")
+	return strings.Join(append(out, boundNotes(f.as(v).Bounds)...), "; ")
 }
 
 // numbered is the last name of numbered families.
@@ -216,10 +219,14 @@ func boundNotes(b Bounds) []string {
 		return []string{"above 10 kW implausible"}
 	case Celsius:
 		return []string{"outside of -50 to 200 °C implausible"}
-	case One:
-		return []string{"above 1 implausible"}
 	case Memory:
 		return []string{"1 PiB and more implausible"}
+	case Fan:
+		return []string{"above 2 implausible"}
+	case Hertz:
+		return []string{"above 100 GHz implausible"}
+	case Word:
+		return []string{"2^31 and more implausible"}
 	default:
 		return nil
 	}

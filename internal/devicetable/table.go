@@ -110,6 +110,9 @@ func New(t Table) *Table {
 		if f.Computed || f.Lacking {
 			continue
 		}
+		if f.Bounds == NoBounds {
+			f.Bounds = unitBounds(f.Unit)
+		}
 		t.name(ID(id))
 	}
 	for _, s := range t.Series {

@@ -74,7 +74,7 @@ func TestConvert(t *testing.T) {
 func TestVariants(t *testing.T) {
 	raw := Table{Fields: []Field{
 		{Name: "v_load", Aliases: []string{"v_busy"}, Number: 3, Unit: "%", Div: 100, Bounds: Percent, Variants: []Variant{
-			{Name: "v_load_ratio", Number: 9, Type: Double, Unit: "1", Bounds: One},
+			{Name: "v_load_ratio", Number: 9, Type: Double, Unit: "1"},
 			{Name: "v_used", Unit: "1", Ambiguous: true},
 		}},
 		{Name: "v_lane_%d", Numbered: 3, Label: "lane", Unit: "KiB/s", Mul: 1024, Scope: Board, Variants: []Variant{
@@ -109,8 +109,8 @@ func TestVariants(t *testing.T) {
 	assert.Equal(t, []float64{0, 0, 1}, []float64{table.Fields[0].Step(), table.Fields[1].Step(), table.Fields[2].Step()})
 	text := table.Markdown(Words{Part: "tile"})
 	for _, line := range []string{
-		"| `v_load_ratio` | 9 |  | 1 | tile | as `v_load`; above 1 implausible |\n",
-		"| `v_used` | exporter |  | 1 | tile | as `v_load`, or in its unit: the rest of the page decides |\n",
+		"| `v_load_ratio` | 9 |  | 1 | tile | as `v_load`; above 1.05 implausible |\n",
+		"| `v_used` | exporter |  | 1 | tile | as `v_load`, or in its unit: the rest of the page decides; above 1.05 implausible |\n",
 		"| `v_lane_0` | exporter |  | KiB/s | board | and so on to `v_lane_2` |\n",
 		"| `v_lane_0_bytes` | exporter |  | By/s | board | as `v_lane_0`; and so on to `v_lane_2_bytes`; 1 PiB and more implausible |\n",
 	} {
@@ -166,7 +166,8 @@ func TestWithin(t *testing.T) {
 		{Percent, 1, 1, true}, {Percent, 1.005, 1, true}, {Percent, 1.006, 1, false},
 		{Ratio, 0.5, 0.5, true}, {Ratio, 1.05, 1, true}, {Ratio, 1.051, 1, false},
 		{Watts, 10_000, 10_000, true}, {Watts, 10_000.1, 10_000.1, false},
-		{One, 1, 1, true}, {One, 1.000001, 1.000001, false},
+		{Fan, 1.1, 1.1, true}, {Fan, 2.01, 2.01, false}, {Hertz, 1e11, 1e11, true}, {Hertz, 1.1e11, 1.1e11, false},
+		{Word, 1<<31 - 1, 1<<31 - 1, true}, {Word, 1 << 31, 1 << 31, false},
 		{Memory, 1<<50 - 1, 1<<50 - 1, true}, {Memory, 1 << 50, 1 << 50, false},
 		{Celsius, -50, -50, true}, {Celsius, 200, 200, true}, {Celsius, -51, -51, false}, {Celsius, 201, 201, false},
 	} {
@@ -195,7 +196,7 @@ func TestMarkdownOfRows(t *testing.T) {
 		"| `gpu.link.up` | updowncounter 1 | `a`, `b` | `v_ports` |\n",
 		"| `hw.errors` | counter {error} | `error.type`=corrected | `v_errors` with `soft` |\n",
 		"| Field | Other names | Unit on the page | Scope | Notes |\n",
-		"| `v_ports` |  | flag | tile | a row for each `port` and `side`; the first of several rows |\n",
+		"| `v_ports` |  | flag | tile | a row for each `port` and `side`; the first of several rows; 2^31 and more implausible |\n",
 		"| `v_errors` |  |  | tile | a row for each `kind`; the sum of several rows; a value that falls for one page is implausible |\n",
 		"| `v_mean` |  |  | tile | the mean of several rows; above 1.05 implausible |\n",
 		"above 10 kW implausible |\n", "outside of -50 to 200 °C implausible |\n",
@@ -213,7 +214,7 @@ func TestMarkdown(t *testing.T) {
 		"| Metric | Kind, unit | Attributes | Acme fields |\n",
 		"| `hw.gpu.utilization` | gauge 1 | `hw.gpu.task`=general | `acme_load`; not beside `acme_temperature` |\n",
 		"| `hw.temperature` | gauge Cel | `hw.sensor_location` | `acme_temperature` | The warmest. |\n",
-		"| `acme_load` | 7 | `acme_load_percent` | % | tile |  |\n",
+		"| `acme_load` | 7 | `acme_load_percent` | % | tile | above 1.05 implausible |\n",
 		"| `acme_temperature` | exporter |  | mCel | board | a row for each `sensor`; may be negative; 0 is a board without the sensor |\n",
 	} {
 		assert.Contains(t, text, line)

@@ -67,6 +67,7 @@ var (
 	GPUVGPUMemoryUsage     = Metric{"gpu.vgpu.memory.usage", "By", UpDownCounter, "GPU memory in use by the vGPU."}
 	GPUTemperatureMargin   = Metric{"gpu.temperature.margin", "Cel", Gauge, "Degrees left until the GPU is too warm and the driver lowers its clocks."}
 	HwFanSpeedRatio        = Metric{"hw.fan.speed_ratio", "1", Gauge, "Speed of a fan as a fraction of its maximum."}
+	GPUDeviceBlank         = Metric{"gpu.device.blank", "1", UpDownCounter, "1 while the exporter has the device on its page and none of its values can be read; 0 once afterwards."}
 	GPUDeviceSuspended     = Metric{"gpu.device.suspended", "1", UpDownCounter, "1 while runtime power management has the GPU suspended, so that nothing is read of it, else 0."}
 )
 

@@ -37,7 +37,7 @@ var (
 	InferenceLoraAdapters               = Metric{"inference.server.lora.adapters", "{adapter}", UpDownCounter, "LoRA adapters by state."}
 	InferenceServerState                = Metric{"inference.server.state", "1", UpDownCounter, "1 for the state that the server is in, 0 for the others."}
 	InferenceModelLoadTime              = Metric{"inference.server.model.load_time", "s", Gauge, "Time that loading the model took."}
-	InferenceServerUp                   = Metric{"inference.server.up", "1", UpDownCounter, "1 if the last scrape of the server succeeded, else 0."}
+	InferenceServerUp                   = Metric{"inference.server.up", "1", UpDownCounter, "1 if the last scrape of the server succeeded and had families of its engine, else 0."}
 )
 
 // Metrics of what stands before inference servers (endpoint pickers, routers, frontends), from the inference processor.
@@ -55,7 +55,7 @@ var (
 	InferenceGatewayEndpointsReady         = Metric{"inference.gateway.endpoints.ready", "{endpoint}", UpDownCounter, "Endpoints that the gateway may choose."}
 	InferenceGatewayPoolKVCacheUtilization = Metric{"inference.gateway.pool.kv_cache.utilization", "1", Gauge, "Mean KV cache utilization of the pool, as the gateway computes it."}
 	InferenceGatewayPoolRequestsMean       = Metric{"inference.gateway.pool.requests.mean", "{request}", Gauge, "Mean requests of an endpoint of the pool by state, as the gateway computes it."}
-	InferenceGatewayUp                     = Metric{"inference.gateway.up", "1", UpDownCounter, "1 if the last scrape of the gateway succeeded, else 0."}
+	InferenceGatewayUp                     = Metric{"inference.gateway.up", "1", UpDownCounter, "1 if the last scrape of the gateway succeeded and had families of it, else 0."}
 )
 
 // Attributes of requests to models.

@@ -78,6 +78,11 @@ func (t *target) logDevices(e *Exporter, logger *zap.Logger, result *devicemap.R
 		logger.Warn("rows of the page do not identify their device, they are left out",
 			zap.Int("rows", n), zap.String("remedy", e.NoIdentity))
 	}
+	if result.Implausible != "" && !t.implausible {
+		t.implausible = true
+		logger.Warn("the page has values that no device can have, they are left out",
+			zap.Int("rows", result.Refused[devicemap.Implausible]), zap.String("cause", cause(errors.New(result.Implausible))))
+	}
 	if e.Missing == "" {
 		return
 	}

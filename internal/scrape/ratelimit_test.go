@@ -92,13 +92,14 @@ func TestRateLimited(t *testing.T) {
 	}
 }
 
-// TestLogDevices: rows without identity and devices without rows are logged once.
+// TestLogDevices: rows without identity, devices without rows and values that no device can
+// have are logged once.
 func TestLogDevices(t *testing.T) {
 	e := acme
 	e.NoIdentity, e.Missing = "print the id", "look for the rest"
 	core, logs := observer.New(zap.InfoLevel)
 	tg := &target{}
-	result := devicemap.Result{Devices: 1, Missing: 2}
+	result := devicemap.Result{Devices: 1, Missing: 2, Implausible: `acme_load{} 153217`}
 	result.Refused[devicemap.NoDevice] = 3
 	for range 3 {
 		tg.logDevices(&e, zap.New(core), &result)
@@ -111,11 +112,13 @@ func TestLogDevices(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"rows of the page do not identify their device, they are left out",
+		"the page has values that no device can have, they are left out",
 		"the page has no rows of some devices that the exporter counts",
 		"the page has rows of all devices that the exporter counts again",
 	}, got)
 	assert.Equal(t, int64(3), logs.All()[0].ContextMap()["rows"])
-	assert.Equal(t, int64(2), logs.All()[1].ContextMap()["missing"])
+	assert.Equal(t, `acme_load{} 153217`, logs.All()[1].ContextMap()["cause"])
+	assert.Equal(t, int64(2), logs.All()[2].ContextMap()["missing"])
 }
 
 // TestMinInterval: an exporter may bear less than one scrape a second.

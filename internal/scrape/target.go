@@ -43,22 +43,23 @@ func hostPort(u *url.URL) (string, int64) {
 type target struct {
 	location
 
-	mu       sync.Mutex // over reading, never over I/O
-	reader   *pagetext.Reader
-	mapping  *devicemap.Target
-	devices  int
-	unknown  int  // fields that were counted
-	left     bool // it is no target any more, and its state may be another's
-	scrapes  outcomeLog
-	lines    outcomeLog
-	limits   outcomeLog
-	pipeline outcomeLog
-	missing  outcomeLog
-	doubts   outcomeLog
-	repeats  bool // duplicate series on the page were logged
-	long     bool // samples over a limit of a line were logged
-	unnamed  bool // rows without a device were logged
-	renamed  outcomeLog
+	mu          sync.Mutex // over reading, never over I/O
+	reader      *pagetext.Reader
+	mapping     *devicemap.Target
+	devices     int
+	unknown     int  // fields that were counted
+	left        bool // it is no target any more, and its state may be another's
+	scrapes     outcomeLog
+	lines       outcomeLog
+	limits      outcomeLog
+	pipeline    outcomeLog
+	missing     outcomeLog
+	doubts      outcomeLog
+	repeats     bool // duplicate series on the page were logged
+	implausible bool // values that no device can have were logged
+	long        bool // samples over a limit of a line were logged
+	unnamed     bool // rows without a device were logged
+	renamed     outcomeLog
 }
 
 // leave ends a target: a scrape that still runs emits nothing any more. It returns
@@ -79,7 +80,7 @@ func (t *target) moved(at location) *target {
 	defer t.mu.Unlock()
 	return &target{
 		location: at, reader: t.reader, mapping: t.mapping,
-		scrapes: t.scrapes.clone(), lines: t.lines.clone(), limits: t.limits.clone(), pipeline: t.pipeline.clone(), repeats: t.repeats, long: t.long,
+		scrapes: t.scrapes.clone(), lines: t.lines.clone(), limits: t.limits.clone(), pipeline: t.pipeline.clone(), repeats: t.repeats, long: t.long, implausible: t.implausible,
 		missing: t.missing.clone(), doubts: t.doubts.clone(), unnamed: t.unnamed, renamed: t.renamed.clone(),
 	}
 }

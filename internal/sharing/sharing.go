@@ -26,6 +26,7 @@ var (
 	ErrMalformed     = errors.New("the annotation does not have the scheduler's form")
 	ErrShare         = errors.New("the share is not above 0 and at most 1")
 	ErrUnknownDevice = errors.New("the node does not have the device")
+	ErrUnlisted      = errors.New("the kubelet lists no device for the pod: name the resource of the scheduler's device plugin in resource_names")
 	ErrUnknownMemory = errors.New("the memory of the board is not known")
 )
 
@@ -34,7 +35,7 @@ var problems = []struct {
 	err  error
 	name string
 }{
-	{ErrTooLong, "too_long"}, {ErrShare, "share"}, {ErrUnknownDevice, "unknown_device"}, {ErrUnknownMemory, "unknown_memory"},
+	{ErrTooLong, "too_long"}, {ErrShare, "share"}, {ErrUnknownDevice, "unknown_device"}, {ErrUnlisted, "unlisted"}, {ErrUnknownMemory, "unknown_memory"},
 }
 
 // Problem is one word for an error of this package.
@@ -102,7 +103,8 @@ type Scheduler struct {
 	// Parts is true where the kubelet lists a part of some board, perhaps of another one,
 	// for each container: GPU-<uuid>-<n>.
 	Parts bool
-	// Resource is the extended resource of these parts, and of the boards.
+	// Resource is the extended resource of these parts, and of the boards, unless the scheduler
+	// was configured with another one.
 	Resource string
 
 	grants func(pod *corev1.Pod) ([]Grant, error)
@@ -124,6 +126,15 @@ func Names() []string {
 // Named is the scheduler of a name; nil for an unknown one.
 func Named(name string) *Scheduler {
 	i := slices.IndexFunc(schedulers, func(s *Scheduler) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return schedulers[i]
+}
+
+// PluginOf is the scheduler with a device plugin for which a resource is the default; nil for none.
+func PluginOf(resource string) *Scheduler {
+	i := slices.IndexFunc(schedulers, func(s *Scheduler) bool { return s.Parts && s.Resource == resource })
 	if i < 0 {
 		return nil
 	}

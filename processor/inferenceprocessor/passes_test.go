@@ -32,17 +32,17 @@ func TestPassesAsItCame(t *testing.T) {
 		for _, room := range []int{10_000, 3} {
 			became := func(raw bool) (made []string) {
 				rm := read(t, path, at)
-				before := points(read(t, path, at).ScopeMetrics().At(0).Metrics())
+				before := pointsOf(read(t, path, at).ScopeMetrics().At(0).Metrics())
 				tr := translate.New(index, translate.Options{Normalised: true, Raw: raw, MaxBounds: 64, Series: series.NewBudget(room), MaxModels: 100})
 				tr.Page(rm, 1, at)
 				scopes := rm.ScopeMetrics()
-				passed := points(scopes.At(0).Metrics())
+				passed := pointsOf(scopes.At(0).Metrics())
 				if raw {
 					assert.Equal(t, engines(before), passed, path)
 				}
 				assert.Subset(t, before, passed, path)
 				if scopes.Len() > 1 {
-					made = points(scopes.At(1).Metrics())
+					made = pointsOf(scopes.At(1).Metrics())
 				}
 				return made
 			}
@@ -60,8 +60,8 @@ func engines(points []string) []string {
 
 var own = regexp.MustCompile(`^((go|python|process)_|\S+_created )`)
 
-// points are all that metrics have, as text.
-func points(metrics pmetric.MetricSlice) (lines []string) {
+// pointsOf is all that metrics have, as text.
+func pointsOf(metrics pmetric.MetricSlice) (lines []string) {
 	add := func(m pmetric.Metric, attributes pcommon.Map, figures ...any) {
 		lines = append(lines, fmt.Sprint(m.Name(), " ", attributes.AsRaw(), figures))
 	}

@@ -19,6 +19,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/logonce"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/points"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/metadata"
 	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/page"
@@ -37,6 +39,7 @@ type inferenceProcessor struct {
 	logged    logonce.Causes
 	named     logonce.Causes // unknown families
 	lacking   logonce.Causes // unknown families that may have what is missing
+	empty     logonce.Causes // pages without their engine's families
 	series    *series.Budget
 	shards    [shards]shard
 	swept     atomic.Int64 // Unix seconds
@@ -128,7 +131,15 @@ func (p *inferenceProcessor) page(ctx context.Context, rm pmetric.ResourceMetric
 	s := &p.shards[target%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.report(ctx, s.t.Page(rm, target, now))
+	r := s.t.Page(rm, target, now)
+	p.report(ctx, r)
+	for _, engine := range r.Empty {
+		if p.empty.First(engine, now) {
+			p.log.Warn("the page answers, but has no family of its engine: the server is reported as not up",
+				zap.String("engine", engine), zap.String("server", points.Str(rm.Resource().Attributes(), names.ServerAddress)),
+				zap.String("remedy", "look at the page: the engine may have been started without metrics, or another program may answer on this port"))
+		}
+	}
 }
 
 func (p *inferenceProcessor) report(ctx context.Context, r *translate.Result) {

@@ -104,6 +104,22 @@ func TestUnknownFamiliesAreLoggedHourly(t *testing.T) {
 	assert.Equal(t, 3, logs.Len())
 }
 
+// A page that answers without a family of its engine is logged once, with its server.
+func TestEmptyPagesAreLoggedOnce(t *testing.T) {
+	set := metadatatest.NewSettings(componenttest.NewTelemetry())
+	core, logs := observer.New(zap.InfoLevel)
+	set.Logger = zap.New(core)
+	p, err := newProcessor(set, createDefaultConfig().(*Config), consumertest.NewNop())
+	require.NoError(t, err)
+	require.NoError(t, p.ConsumeMetrics(t.Context(), pageOf("a", map[string]float64{"up": 1, "vllm:num_requests_running": 1})))
+	require.Zero(t, logs.Len())
+	for range 3 {
+		require.NoError(t, p.ConsumeMetrics(t.Context(), pageOf("a", map[string]float64{"up": 1, "python_info": 1})))
+	}
+	require.Equal(t, 1, logs.Len())
+	assert.Subset(t, logs.All()[0].ContextMap(), map[string]any{"engine": "vllm", "server": "a"})
+}
+
 // A family that may have what the page lacks is reported with that, as is a page on which an
 // engine is known by the beginnings of names alone. One that may have what the page has is not.
 func TestRenamedFamilies(t *testing.T) {

@@ -163,7 +163,7 @@ func TestFamiliesWithoutType(t *testing.T) {
 		for i, name := range append([]string{f.Name}, f.Aliases...) {
 			if f.Label == "" && f.Name != "DCGM_FI_DEV_FB_FREE" { // that one alone makes no series
 				names++
-				fmt.Fprintf(&page, "%s{UUID=\"GPU-%03d-%d\"} 2\n", name, names, i)
+				fmt.Fprintf(&page, "%s{UUID=\"GPU-%03d-%d\"} 1\n", name, names, i)
 			}
 		}
 	}

@@ -328,7 +328,7 @@ func TestPrometheusLabelsAreTheAllowList(t *testing.T) {
 		"host_name", "server_address", "server_port", "hw_id", "hw_parent", "hw_type", "hw_model",
 		"gpu_index", "gpu_mig_profile", "gpu_mig_instance_id", "gpu_partition_id", "gpu_partition_profile", // and those of the points:
 		"hw_gpu_task", "hw_sensor_location", "gpu_pipe", "gpu_clock_domain", "gpu_power_limit_kind", "gpu_throttle_reason",
-		"network_io_direction", "gpu_io_link", "gpu_nvlink_error_type", "error_type", "gpu_xid_code", "gpu_xid_derived",
+		"network_io_direction", "gpu_io_link", "gpu_nvlink_error_type", "gpu_nvlink_lane", "error_type", "gpu_xid_code", "gpu_xid_derived",
 		"gpu_health_watch", "gpu_health_state", "gpu_pod_state", "gpu_device_state", "xid", "window_size_in_ms",
 		"hw_state", "gpu_health_reason", "gpu_health_action", "gpu_fabric_state", "gpu_nvlink_state", "gpu_memory_spare_rows",
 	} {

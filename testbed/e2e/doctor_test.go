@@ -149,7 +149,9 @@ func TestDoctorOnOneMachine(t *testing.T) {
 	assert.Contains(t, renamed.of("exporter", "fail")[0].Seen, "the exporter's fields are not known")
 	assert.Contains(t, renamed.of("exporter", "fail")[0].Seen, "DCGM_FI_DEV_GPU_UTIL_V2 (hw.gpu.utilization (general)? It is like DCGM_FI_DEV_GPU_UTIL)")
 	end()
-	until("they are known again", func(d *diagnosis) bool { return len(d.of("exporter", "fail")) == 0 && len(d.of("console", "fail")) == 0 })
+	until("they are known again", func(d *diagnosis) bool {
+		return len(d.of("exporter", "fail")) == 0 && len(d.of("console", "fail")) == 0
+	})
 
 	end = fault(gpusim.ClockSkew)
 	skewed := doctor(t, env, append(args, "exporter")...)

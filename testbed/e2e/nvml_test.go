@@ -110,6 +110,9 @@ func twoSources(t *testing.T) (sim *gpusim.Fleet, dcgm, nvml *collector.Collecto
 var onlyDCGM = []string{
 	"gpu_fabric_status", "gpu_memory_remap_banks", "gpu_memory_sram_threshold_exceeded", "gpu_pcie_link_generation", "gpu_pcie_link_generation_max",
 	"gpu_pcie_link_width", "gpu_pcie_link_width_max",
+	"gpu_exporter_unrecognized", // of a page that another program prints
+	"gpu_bar1_usage_bytes", "gpu_bar1_limit_bytes", "gpu_bar1_free_bytes", "gpu_clock_frequency_max_hertz", "gpu_clock_frequency_application_hertz",
+	"gpu_nvlink_lane_throughput_bytes_per_second", "gpu_c2c_bandwidth_max_bytes_per_second", "gpu_vgpu_memory_usage_bytes",
 	"gpu_vgpu_licensed",                      // the driver knows which GPUs are virtual
 	"gpu_nvlink_throughput_bytes_per_second", // the page has the sum of both directions
 	"gpu_allocation",                         // of MIG-<uuid> it is resolved with nvml alone

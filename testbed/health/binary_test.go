@@ -115,8 +115,16 @@ func TestBinary(t *testing.T) {
 	equal("faults", faulty+2, silent)
 	require.NoError(t, syscall.Kill(c.PID(), syscall.SIGKILL))
 	<-c.Exited()
-	run("again")
+	c = run("again")
 	equal("after a kill", faulty+2, silent)
+	// A process that is stopped for long sees nothing, which is no fault of a board.
+	before := emitted(t, c)
+	require.NoError(t, syscall.Kill(c.PID(), syscall.SIGSTOP))
+	stopped := time.Now()
+	require.Eventually(t, func() bool { return time.Since(stopped) > 12*time.Second }, time.Minute, 100*time.Millisecond, "every page is too old")
+	require.NoError(t, syscall.Kill(c.PID(), syscall.SIGCONT))
+	equal("after a pause", faulty+2, silent)
+	assert.Equal(t, before, emitted(t, c), "events of a pause")
 	for i, f := range harm {
 		_, err := fleet.EndFault(ids[i])
 		require.NoError(t, err)
@@ -128,6 +136,18 @@ func TestBinary(t *testing.T) {
 	// Worn memory stays until the board is replaced, XID 79 until a boot, and a link is watched
 	// for ten minutes.
 	equal("they are over, and what asks for a reset was reset", 3)
+}
+
+// emitted are the events that left, by name and state.
+func emitted(t *testing.T, c *collector.Collector) map[string]float64 {
+	t.Helper()
+	families, err := c.OwnMetrics(t.Context())
+	require.NoError(t, err)
+	n := map[string]float64{}
+	for _, p := range families["otelcol_gpu_events_emitted"].GetMetric() {
+		n[collector.Label(p, "event")+" "+collector.Label(p, "state")] = collector.Value(p)
+	}
+	return n
 }
 
 // expectedOf are the boards of a fleet with what they are expected to be. Those of silent

@@ -52,6 +52,7 @@ type script struct {
 	kills    []time.Duration // of the agent
 	states   []string        // that must be seen beside
 	expected int             // boards of such a node
+	late     time.Duration   // by which gpu_allocation is later than the first page after the first boot
 }
 
 const (
@@ -114,7 +115,7 @@ func (sc *script) play(t *testing.T, without ...string) *result {
 				a = start(t, d, into, receiver, events)
 			}
 			if at%interval == 0 {
-				if !slices.Contains(without, nodeInfo) {
+				if !slices.Contains(without, nodeInfo) && !sc.boots(at) {
 					require.NoError(t, a.take(t.Context(), info(fleet, clock.Load())))
 				}
 				synctest.Wait()
@@ -125,6 +126,21 @@ func (sc *script) play(t *testing.T, without ...string) *result {
 		out.wrong = append(out.wrong, into.wrong...)
 	})
 	return out
+}
+
+// boots reports whether the node boots, or gpu_allocation has not read it since.
+func (sc *script) boots(at time.Duration) bool {
+	late := sc.late
+	for _, f := range sc.faults {
+		if f.Kind != gpusim.Reboot {
+			continue
+		}
+		if from := time.Duration(f.After); at >= from && at < from+time.Duration(f.For)+late {
+			return true
+		}
+		late = 0
+	}
+	return false
 }
 
 func (sc *script) fleet(without []string) gpusim.Config {

@@ -55,6 +55,12 @@ var scripts = []script{
 		xid(48, m), xid(63, 2*m), reset(4 * m),
 	}},
 	{name: "off the bus", raises: []string{"xid_restart"}, inputs: xids, lasts: 10 * time.Minute, faults: []f{xid(79, m), reset(3 * m), reboot(5 * m)}},
+	{name: "off the bus since the boot", raises: []string{"xid_restart"}, inputs: xids, late: 25 * time.Second, lasts: 12 * time.Minute, faults: []f{
+		reboot(m), xid(79, 3*m), reboot(6 * m),
+	}},
+	{name: "off the bus before a boot, and since it", raises: []string{"xid_restart"}, inputs: xids, late: 25 * time.Second, lasts: 14 * time.Minute, faults: []f{
+		xid(79, m), reboot(2 * m), xid(79, 4*m+s), reboot(9 * m),
+	}},
 	{name: "a virtual machine to restart", raises: []string{"xid_restart"}, inputs: xids, lasts: 8 * time.Minute, faults: []f{xid(151, m), reboot(4 * m)}},
 	{name: "a link by its code", raises: []string{"xid_link"}, inputs: xids, lasts: 10 * time.Minute, faults: []f{xid(145, m), reset(3 * m), xid(74, 5*m), reset(7 * m)}},
 	{name: "mechanics", raises: []string{"xid_mechanics"}, inputs: xids, interval: time.Minute, lasts: 25 * time.Hour, faults: []f{xid(54, 5*m), reset(20 * m), reboot(h)}},
@@ -71,7 +77,9 @@ var scripts = []script{
 			xid(31, 30*m),
 		}},
 	{name: "the same code under one pod", never: true, lasts: 20 * time.Minute, pods: training, faults: []f{xid(31, 2*m), xid(31, 8*m)}},
-	{name: "uncorrected errors", raises: []string{"ecc_uncorrected"}, inputs: ecc, states: []string{"degraded"}, lasts: 8 * time.Minute, faults: []f{
+	{name: "contained, without a count", raises: []string{"ecc_uncorrected"}, inputs: append(ecc, xids...), states: []string{"degraded"}, lasts: 8 * time.Minute, faults: []f{xid(94, m), reset(4 * m)}},
+	{name: "not contained, without a count", raises: []string{"ecc_uncorrected", "xid_reset"}, inputs: append(ecc, xids...), states: []string{"failed"}, lasts: 8 * time.Minute, faults: []f{xid(95, m), reset(4 * m)}},
+	{name: "uncorrected errors", raises: []string{"ecc_uncorrected"}, inputs: append(ecc, xids...), states: []string{"degraded"}, lasts: 8 * time.Minute, faults: []f{
 		xid(94, m), {Kind: gpusim.ECC, Rate: 6, After: m, For: m}, reset(4 * m),
 	}},
 	{name: "uncorrected errors without a code", raises: []string{"ecc_uncorrected"}, inputs: ecc, states: []string{"failed"}, lasts: 8 * time.Minute, faults: []f{
@@ -160,7 +168,7 @@ var scripts = []script{
 	{name: "a reset while the exporter is down", raises: []string{"xid_reset"}, inputs: xids, states: []string{unknown}, lasts: 12 * time.Minute, faults: []f{
 		xid(119, m), {Kind: gpusim.ExporterDown, After: 3 * m, For: 5 * m}, reset(5 * m),
 	}},
-	{name: "a code while the exporter is down", raises: []string{"xid_reset"}, inputs: xids, states: []string{unknown}, lasts: 12 * time.Minute, faults: []f{
+	{name: "a code while the exporter is down", raises: []string{"xid_reset", "ecc_uncorrected"}, inputs: append(ecc, xids...), states: []string{unknown}, lasts: 12 * time.Minute, faults: []f{
 		{Kind: gpusim.ExporterDown, After: 2 * m, For: 4 * m}, xid(95, 4*m), reset(9 * m),
 	}},
 	{name: "a row to remap, frozen, reset", raises: []string{"remap_pending"}, inputs: pending, states: []string{unknown}, lasts: 14 * time.Minute, faults: []f{

@@ -36,7 +36,7 @@ kind: ClusterRole
 metadata: {name: otelcol-gpu-scheduling}
 rules:
 - {apiGroups: [""], resources: [nodes], verbs: [list, watch]}
-- {apiGroups: [resource.k8s.io], resources: [resourceslices], verbs: [list, watch]}
+- {apiGroups: [resource.k8s.io], resources: [resourceslices, deviceclasses], verbs: [list, watch]}
 - {nonResourceURLs: [/metrics], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -104,7 +104,13 @@ func (w *world) objects(ctx context.Context) (schedulingmodel.Objects, error) {
 	if err != nil {
 		return o, err
 	}
-	return schedulingmodel.Objects{Nodes: pointers(nodes.Items), Pods: pointers(pods.Items), Claims: pointers(claims.Items), Slices: pointers(devices.Items)}, nil
+	classes, err := client.ResourceV1().DeviceClasses().List(ctx, all)
+	if err != nil {
+		return o, err
+	}
+	return schedulingmodel.Objects{
+		Nodes: pointers(nodes.Items), Pods: pointers(pods.Items), Claims: pointers(claims.Items), Slices: pointers(devices.Items), Classes: pointers(classes.Items),
+	}, nil
 }
 
 func pointers[T any](items []T) []*T {

@@ -28,7 +28,7 @@ func TestEveryFigure(t *testing.T) {
 		l.addNode()
 	}
 	before := map[string]int{}
-	for _, resource := range []string{"pods", "nodes", "resourceclaims", "resourceslices"} {
+	for _, resource := range []string{"pods", "nodes", "resourceclaims", "resourceslices", "deviceclasses"} {
 		n, err := w.watches(ctx, resource)
 		require.NoError(t, err)
 		before[resource] = n
@@ -43,11 +43,18 @@ func TestEveryFigure(t *testing.T) {
 			return err
 		})
 	}
-	compared, notReady := w.agree("the start"), 0
+	compared, notReady, served := w.agree("the start"), 0, 0
 	for range 30 {
 		compared += w.agree(l.step())
 		figures, err := w.figures(ctx)
 		require.NoError(t, err)
+		o, err := w.objects(ctx)
+		require.NoError(t, err)
+		for _, p := range o.Pods {
+			if p.Status.ExtendedResourceClaimStatus != nil {
+				served++
+			}
+		}
 		for key, devices := range figures {
 			if strings.HasSuffix(key, "reason=not_ready}") && devices > 0 {
 				notReady++
@@ -56,6 +63,7 @@ func TestEveryFigure(t *testing.T) {
 	}
 	t.Logf("30 steps, %d figures compared", compared)
 	assert.Positive(t, notReady, "steps after which devices of nodes that are not ready are stranded")
+	assert.Positive(t, served, "pods with an extended resource that a claim serves")
 
 	w.eventually("kube-scheduler's page", func(ctx context.Context) error {
 		result, err := w.query(ctx, `sum(scheduler_pending_pods)`)

@@ -27,7 +27,7 @@ const class = `
 apiVersion: resource.k8s.io/v1
 kind: DeviceClass
 metadata: {name: gpu.nvidia.com}
-spec: {selectors: [{cel: {expression: "device.driver == 'gpu.nvidia.com'"}}]}
+spec: {selectors: [{cel: {expression: "device.driver == 'gpu.nvidia.com'"}}], extendedResourceName: nvidia.com/gpu}
 `
 
 // life is what happens to a cluster, one thing after the other.

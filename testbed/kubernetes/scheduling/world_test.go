@@ -51,6 +51,7 @@ func start(t *testing.T) *world {
 		Window: 24 * time.Hour, Tolerated: []string{"nvidia.com/gpu"},
 		Device: func(name string) bool { return name == "nvidia.com/gpu" },
 		Driver: func(name string) bool { return name == driver },
+		Serves: func(class string) string { return class },
 	}}
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -212,7 +212,7 @@ func (x *snapshots) resolved(n *node, a *allocation, at int64) {
 	b.named, b.listed = max(b.named, at), true
 	x.fill(n, a.owner, at)
 	p := &x.point
-	p.Board, p.Ref, p.Part, p.Share = b.id, &b.ref, is.part, share.Whole
+	p.Board, p.Ref, p.Part, p.Share, p.Listed = b.id, &b.ref, is.part, share.Whole, true
 	switch {
 	case a.partitioned && a.owner != nil && (is.part == b.id || is.device == b.id):
 		if p.Share = a.granted(x.cfg.VGPUShare); is.part == b.id && p.Share != share.Whole {

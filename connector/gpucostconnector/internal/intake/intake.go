@@ -98,13 +98,11 @@ func (x *Intake) restore(k *ledger.Known) {
 		return
 	}
 	n.take(b)
-	b.model, b.listed, b.seen = k.Class.Model, k.Listed, k.Until
+	b.model, b.listed, b.seen = k.Class.Model, k.Listed != 0, k.Until
 	if k.Job {
 		b.held[bySlurm] = k.Until
 	}
-	if k.Listed {
-		n.listed = max(n.listed, k.Until)
-	}
+	n.listed = max(n.listed, k.Listed)
 	n.facts = facts{k.Class.HostType, k.Class.Region, k.Class.Capacity, k.Class.Pool, k.Class.Labels}
 	for _, p := range k.Parts {
 		if q := b.part(p.ID); q != nil {

@@ -97,8 +97,9 @@ type board struct {
 	vague  int64                    // the newest snapshot with a part of which the share is not known
 	parts  []part
 	// Of a node without gpu.allocation: the newest time of its telemetry, and the first as
-	// long as nothing was added.
+	// long as values wait for its account.
 	open, first int64
+	waiting     []value
 }
 
 // part is a board or a part of it, as telemetry and gpu.allocation show it.
@@ -254,6 +255,9 @@ func (x *fleet) forgetClasses() {
 		}
 	}
 }
+
+// bare reports whether nothing lists the boards of the node at a time.
+func (n *node) bare(at int64) bool { return n.listed == 0 || at-n.listed >= day }
 
 // hasTelemetry reports whether there is telemetry of the node's boards at about a time.
 func (n *node) hasTelemetry(at int64) bool {

@@ -191,12 +191,14 @@ func (x *snapshots) put(n *node, u *unresolved, b *board, i int) {
 	x.add(n, b, i, n.at, u.owner, ledger.Free)
 }
 
-// add adds a part of a board at a time: of an owner, else in a state.
+// add adds a part of a board at a time: of an owner, else in a state. gpu.allocation had it, or
+// telemetry alone shows it, which knows nothing that is free.
 func (x *snapshots) add(n *node, b *board, i int, at int64, o *owner, state ledger.State) {
 	d := &b.parts[i]
 	x.fill(n, o, at)
 	p := &x.point
 	p.Board, p.Ref, p.Part, p.Class, p.Share = b.id, &b.ref, d.id, x.classOf(b), share.Whole
+	p.Listed = state == ledger.Free
 	if o == nil {
 		p.State = state
 	}

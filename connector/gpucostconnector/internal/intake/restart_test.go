@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/ledger"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/prices"
 )
 
@@ -46,15 +47,93 @@ func TestRestart(t *testing.T) {
 	assert.Equal(t, "3g.40gb", s.total("b").Key.Profile)
 }
 
-// A node without a kubelet is one after a restart too.
+// A node without a kubelet is one after a restart too, whatever owner its telemetry names, and
+// whether or not it had a kubelet before.
 func TestRestartWithoutKubernetes(t *testing.T) {
-	s := newStory(t, nil)
-	page := func(at int64) batch {
-		return newBatch().busy(device("", gpu(0), h100, attrs{"host.name": "box", "service.name": "train"}), at, .5).
-			busy(device("", gpu(1), h100, attrs{"host.name": "box"}), at, .5)
+	job := attrs{"slurm.cluster.name": "hpc", "slurm.job.id": "7", "service.name": "train"}
+	for name, tt := range map[string]struct {
+		owner attrs
+		key   string
+		begin func(*story)
+	}{
+		"a service":                  {attrs{"service.name": "train"}, "train", nil},
+		"a pod of exporter's labels": {pod("a"), "a", nil},
+		"a job":                      {job, "train", nil},
+		"a pod, and the kubelet is gone for two days": {pod("a"), "a", func(s *story) {
+			every(t0-2*day, t0-2*day+10*minute, 15*second, func(at int64) {
+				s.read(at, newBatch().free("box", at, gpu(0)).free("box", at, gpu(1)))
+			})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t, nil)
+			page := func(at int64) batch {
+				return newBatch().busy(device("", gpu(0), h100, attrs{"host.name": "box"}, tt.owner), at, .5).
+					busy(device("", gpu(1), h100, attrs{"host.name": "box"}), at, .5)
+			}
+			before := float64(0)
+			if tt.begin != nil {
+				tt.begin(s)
+			}
+			every(t0, t0+10*minute, 15*second, func(at int64) { s.read(at, page(at)) })
+			s.restart(t0 + 20*minute)
+			every(t0+20*minute, t0+30*minute+45*second, 15*second, func(at int64) { s.read(at, page(at)) })
+			rows := s.rows()
+			before = rows["(free)"]
+			delete(rows, "(free)")
+			assert.Equal(t, map[string]float64{tt.key: 1800, "(unknown)": 1800}, rows)
+			assert.Equal(t, tt.begin != nil, before > 0)
+		})
 	}
-	every(t0, t0+10*minute, 15*second, func(at int64) { s.read(at, page(at)) })
-	s.restart(t0 + 20*minute)
-	every(t0+20*minute, t0+30*minute+45*second, 15*second, func(at int64) { s.read(at, page(at)) })
-	assert.Equal(t, map[string]float64{"train": 1800, "(unknown)": 1800}, s.rows())
+}
+
+// A board without a kubelet waits for two minutes, and a board that is added to it for one
+// interval. What was measured until then belongs to its account as what comes later.
+func TestFirstMinutesWithoutKubernetes(t *testing.T) {
+	s := newStory(t, nil)
+	of := func(id, name string) attrs { return device("", id, h100, attrs{"host.name": "box"}, pod(name)) }
+	every(t0, t0+10*minute+15*second, 15*second, func(at int64) {
+		load := .25
+		if at < t0+minute {
+			load = 1
+		}
+		watts, sum := 300., float64(at-t0)*.4
+		b := newBatch().busy(of(gpu(0), "counter"), at, load).burnt(of(gpu(0), "counter"), at, 1e6+sum).
+			busy(of(gpu(1), "power"), at, load).point(of(gpu(1), "power"), names.HwPower, at, watts, nil)
+		if at >= t0+5*minute {
+			b.busy(of(gpu(2), "added"), at, 1).burnt(of(gpu(2), "added"), at, 1e6+sum)
+		}
+		s.read(at, b)
+	})
+	for name, want := range map[string]struct{ held, used, joules float64 }{
+		"counter": {570, 60 + 510*.25, 570 * 400},
+		"power":   {570, 60 + 510*.25, 570 * 300},
+		"added":   {270, 270, 270 * 400},
+	} {
+		total := s.total(name)
+		energy := int64(0)
+		for _, mj := range total.Energy {
+			energy += mj
+		}
+		assert.Equal(t, want.held, float64(total.Time)/1000, name)
+		assert.InDelta(t, want.used, float64(total.Used)/1000, .1, name)
+		assert.InDelta(t, want.joules, float64(energy)/1000, 400*15, name)
+	}
+	assert.Zero(t, s.Counts())
+}
+
+// What a board measured before its first gpu.allocation is not kept for longer than that.
+func TestValuesBeforeTheFirstAllocation(t *testing.T) {
+	s := newStory(t, nil)
+	every(t0, t0+10*minute, 15*second, func(at int64) {
+		b := newBatch().busy(device("n", gpu(0), h100), at, 1)
+		if at >= t0+minute {
+			b.holds("n", at, pod("a"), gpu(0), 1)
+		}
+		s.read(at, b)
+	})
+	a := s.total("a")
+	assert.Equal(t, a.Time, a.Used)
+	assert.Equal(t, 510*second, a.Time)
+	assert.Empty(t, s.boards[gpu(0)].waiting)
 }

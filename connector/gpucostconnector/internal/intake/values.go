@@ -46,11 +46,14 @@ func (x *Intake) valuesOf(r *resource, m pmetric.Metric) {
 			continue
 		}
 		is := placeOf(id, r.parent)
-		v := points.Value(p)
+		b, v := x.boards[is.board], points.Value(p)
 		switch {
+		case b == nil:
+			continue // there are too many
 		case is.device != "":
 			// The values of a replica are those of the device, or of its own
 			// processes: neither is the utilization of the device's part.
+			continue
 		case name == names.GPUUtilization.Name:
 			if task := points.Str(p.Attributes(), names.HwGPUTask); task != "" && task != taskGeneral {
 				continue
@@ -59,21 +62,15 @@ func (x *Intake) valuesOf(r *resource, m pmetric.Metric) {
 				x.counts.Invalid++
 				continue
 			}
-			x.ledger.Utilization(is.board, is.part, at, v)
 		case is.part != is.board || r.parent != "":
 			// Energy and power exist of the board alone; drivers and exporters
 			// repeat them on each instance.
+			continue
 		case !(v >= 0):
 			x.counts.Invalid++
-		case name == names.HwEnergy.Name:
-			watts := float64(maxWatts)
-			if b := x.boards[is.board]; b != nil && b.watts > 0 {
-				watts = b.watts
-			}
-			x.ledger.Energy(is.board, at, v, watts)
-		default:
-			x.ledger.Power(is.board, at, v)
+			continue
 		}
+		x.value(b, value{name, is.part, at, v})
 	}
 }
 

@@ -36,6 +36,8 @@ type Point struct {
 	Ref     *Ref // of Board; nil: the account is looked up
 	// Estimated is true where the share is only estimated.
 	Estimated bool
+	// Listed is true where a point of gpu.allocation stands for the part.
+	Listed bool
 }
 
 // Ref remembers the account of one board, so that it is not looked up for every point. The
@@ -70,6 +72,7 @@ type board struct {
 	missing int64 // since when it is absent
 
 	since        int64 // its first point
+	listed       int64 // the newest that gpu.allocation made; 0: none
 	first, until int64 // until: what is credited; 0 as long as there is no snapshot
 	states       [NumStates]int64
 
@@ -113,6 +116,9 @@ func (l *Ledger) Add(p *Point) {
 		l.newest = max(l.newest, p.Time)
 		b.open, b.matched, b.next = p.Time, 0, nil
 		b.opened = p.Class
+	}
+	if p.Listed {
+		b.listed = p.Time
 	}
 	b.read(l, p)
 }
@@ -379,21 +385,4 @@ func (b *board) sameOwners() bool {
 		}
 	}
 	return true
-}
-
-// oldestPending is the hour of the oldest amount that may still change.
-func (b *board) oldestPending() int64 {
-	oldest := b.until
-	if oldest == 0 {
-		oldest = b.open
-	}
-	for _, s := range b.power.shares {
-		oldest = min(oldest, s.start())
-	}
-	for i := range b.current.parts {
-		for _, s := range b.current.parts[i].idle.pending {
-			oldest = min(oldest, s.hour)
-		}
-	}
-	return oldest
 }

@@ -13,10 +13,12 @@ import (
 	"sync"
 )
 
-// format is the first byte of a state. Older ones are read too: withoutChanges has no times at
-// which a counter of energy changed, and withoutSlurm no clusters of Slurm either.
+// format is the first byte of a state. Older ones are read too: withoutListed does not have which
+// boards gpu.allocation listed, withoutChanges no times at which a counter of energy changed
+// either, and withoutSlurm no clusters of Slurm either.
 const (
-	format         = 7
+	format         = 8
+	withoutListed  = 7
 	withoutChanges = 6
 	withoutSlurm   = 5
 )

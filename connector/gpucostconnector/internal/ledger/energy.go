@@ -233,3 +233,20 @@ func (e *energy) stop(from, to int64) int64 {
 	}
 	return to
 }
+
+// oldestPending is the hour of the oldest amount that may still change.
+func (b *board) oldestPending() int64 {
+	oldest := b.until
+	if oldest == 0 {
+		oldest = b.open
+	}
+	for _, s := range b.power.shares {
+		oldest = min(oldest, s.start())
+	}
+	for i := range b.current.parts {
+		for _, s := range b.current.parts[i].idle.pending {
+			oldest = min(oldest, s.hour)
+		}
+	}
+	return oldest
+}

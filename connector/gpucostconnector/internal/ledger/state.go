@@ -5,6 +5,7 @@ package ledger
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpucostconnector/internal/share"
@@ -115,7 +116,7 @@ func (w *writer) board(b *board, rows map[*row]int) {
 	w.class(b.class)
 	w.flag(b.virtual)
 	w.flag(b.absent)
-	w.num(b.missing, b.first, b.until-b.first)
+	w.num(b.missing, b.first, b.until-b.first, b.listed)
 	w.num(b.states[:]...)
 	e := &b.power
 	w.flag(e.counted)
@@ -173,6 +174,9 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 	r.num(&b.missing, &b.first, &b.until)
 	b.until += b.first
 	b.since = b.first
+	if r.format > withoutListed {
+		r.num(&b.listed)
+	}
 	for s := range b.states {
 		r.num(&b.states[s])
 	}
@@ -219,6 +223,9 @@ func (r *reader) board(l *Ledger, rows []*row) *board {
 	}
 	if r.bad {
 		return nil
+	}
+	if r.format <= withoutListed && slices.ContainsFunc(b.current.points(), func(q part) bool { return q.state == Free }) {
+		b.listed = b.until // an owner may be one that telemetry named
 	}
 	return b
 }
@@ -276,8 +283,8 @@ type Known struct {
 	Board, Cluster, Node string
 	Class                *Class
 	Until                int64 // the newest snapshot
-	// Listed is true where a part has a pod or is free: something listed the board.
-	Listed bool
+	// Listed is the newest snapshot in which gpu.allocation had the board or a part of it; 0: none.
+	Listed int64
 	// Job is true where a part has a job, or where it is not known what any part has.
 	Job   bool
 	Parts []KnownPart
@@ -293,9 +300,8 @@ func (l *Ledger) Known(f func(*Known)) {
 		if b.virtual {
 			continue
 		}
-		k := Known{Board: b.id, Cluster: b.node.key.cluster, Node: b.node.key.name, Class: b.class, Until: max(b.until, b.open), Job: b.current.unknown()}
+		k := Known{Board: b.id, Cluster: b.node.key.cluster, Node: b.node.key.name, Class: b.class, Until: max(b.until, b.open), Listed: b.listed, Job: b.current.unknown()}
 		for _, q := range b.current.points() {
-			k.Listed = k.Listed || q.state == Free || q.owner != nil && q.owner.Pod != ""
 			k.Job = k.Job || q.owner.ofJob()
 			k.Parts = append(k.Parts, KnownPart{q.id, q.profile})
 		}

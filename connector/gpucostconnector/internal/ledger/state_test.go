@@ -32,10 +32,11 @@ func TestStateThatIsNotWhole(t *testing.T) {
 	}
 }
 
-// testdata/state-5 is of the release before clusters of Slurm were kept, and state-6 of the one
-// before the times at which counters of energy changed.
+// testdata/state-5 is of the release before clusters of Slurm were kept, state-6 of the one before
+// the times at which counters of energy changed, and state-7 of the one before the snapshots of
+// gpu.allocation.
 func TestStateOfAnOlderRelease(t *testing.T) {
-	for _, file := range []string{"testdata/state-5", "testdata/state-6"} {
+	for _, file := range []string{"testdata/state-5", "testdata/state-6", "testdata/state-7"} {
 		state, err := os.ReadFile(file)
 		require.NoError(t, err)
 		old, err := Restore(config(), state)

@@ -35,6 +35,8 @@ var (
 	temperaturePlace = slices.Index(Reasons, &temperature)
 	lostPlace        = slices.Index(Reasons, &lost)
 	recurringPlace   = slices.Index(Reasons, &recurring)
+	eccPlace         = slices.Index(Reasons, &eccUncorrected)
+	pendingPlace     = slices.Index(Reasons, &remapPending)
 	rasPlace         = slices.Index(Reasons, &rasFatal)
 	cutPlace         = slices.Index(Reasons, &linkDown)
 )
@@ -120,8 +122,13 @@ func (b *Board) Take(values []float64, places *Places, at pcommon.Timestamp) {
 func (b *Board) found(reason int, f *Finding, at pcommon.Timestamp) {
 	switch {
 	case f.Raise:
-		if reason == linkErrorsPlace {
+		switch reason {
+		case linkErrorsPlace:
 			f.Action = b.linkEpisode(at)
+		case eccPlace:
+			if a := b.active.find(eccPlace); a != nil && slices.Contains(a.Codes, xidUncontained) {
+				f.State, f.Variant = health.Failed, 0
+			}
 		}
 		b.active.raise(reason, at, *f)
 	case f.Clear && len(b.active) > 0 && Reasons[reason].ClearedBy&^Person == 0:
@@ -216,6 +223,9 @@ func (b *Board) see(e Evidence, at pcommon.Timestamp) {
 		by := a.Reason.ClearedBy
 		if a.reason == recoveryPlace && b.fresh>>recoveryPlace&1 == 0 {
 			by |= Reset | Boot // a line of the kernel log was its only source
+		}
+		if a.reason == pendingPlace && b.fresh>>pendingPlace&1 == 0 {
+			by |= Reset | Boot // an XID was
 		}
 		if a.reason == rasPlace {
 			by = endedBy(a.Action)

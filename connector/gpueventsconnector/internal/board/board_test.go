@@ -26,6 +26,7 @@ func TestReasons(t *testing.T) {
 		}
 		return p
 	}
+	const pending = "gpu.memory.row_remap.pending"
 	const up, pages = "gpu.nvlink.peers/up", "gpu.memory.retired_pages/uncorrected"
 	const replay, recovery = "gpu.nvlink.errors/replay", "gpu.nvlink.errors/recovery"
 	const fails, warns, heat = "gpu.health.status/fail", "gpu.health.status/warn", "gpu.health.status/fail of thermal"
@@ -70,16 +71,30 @@ func TestReasons(t *testing.T) {
 		"a reset does not bring it back": {func(w *watch) { w.see(well(), 0).xid(79).seen(Reset) }, "failed xid_restart → reboot_node"},
 		"a boot does":                    {func(w *watch) { w.see(well(), 0).xid(79).seen(Boot) }, "ok"},
 		"48 alone":                       {func(w *watch) { w.see(well(), 0).xid(48) }, "failed xid_reset → reset_gpu"},
-		"48 with 63":                     {func(w *watch) { w.see(well(), 0).xid(48).xid(63) }, "failed xid_reset → drain_and_reset"},
-		"63 alone":                       {func(w *watch) { w.see(well(), 0).xid(63) }, "ok"},
-		"of the application":             {func(w *watch) { w.see(well(), 0).xid(31).xid(13).xid(45) }, "ok"},
-		"mechanics, quiet for a day":     {func(w *watch) { w.see(well(), 0).xid(54).see(well(), 24*time.Hour) }, "ok"},
-		"mechanics":                      {func(w *watch) { w.see(well(), 0).xid(54).see(well(), 23*time.Hour) }, "degraded xid_mechanics → check_mechanics"},
-		"software, another driver":       {func(w *watch) { w.see(well(), 0).xid(78).seen(Reset).seen(Driver) }, "ok"},
-		"uncorrected, alone":             {func(w *watch) { w.see(well(), 0).see(page{errors: 1}, 0) }, "failed ecc_uncorrected → reset_gpu"},
-		"uncorrected, contained":         {func(w *watch) { w.see(page{errors: 0, rows: 0, last: 0}, 0).see(page{errors: 1, rows: 1, last: 0}, 0) }, "degraded ecc_uncorrected → reset_gpu"},
-		"the first count is no rise":     {func(w *watch) { w.see(page{errors: 7}, time.Minute) }, "ok"},
-		"a row waits":                    {func(w *watch) { w.see(well("gpu.memory.row_remap.pending", 1), 0) }, "degraded remap_pending → reset_gpu"},
+		"48 with 63":                     {func(w *watch) { w.see(well(), 0).xid(48).xid(63) }, "failed xid_reset remap_pending → drain_and_reset"},
+		"63 alone":                       {func(w *watch) { w.see(well(), 0).xid(63) }, "degraded remap_pending → reset_gpu"},
+		"63, reset":                      {func(w *watch) { w.see(well(), 0).xid(63).seen(Reset) }, "ok"},
+		"63, and the flag":               {func(w *watch) { w.see(well(pending, 0), 0).xid(63) }, "ok"},
+		"63, and the flag is set":        {func(w *watch) { w.see(well(pending, 0), 0).xid(63).see(well(pending, 1), 0).seen(Reset) }, "degraded remap_pending → reset_gpu"},
+		"63, and a flag later":           {func(w *watch) { w.see(well(), 0).xid(63).see(well(pending, 0), 0) }, "ok"},
+		"94, without a count":            {func(w *watch) { w.see(page{last: 0}, 0).xid(94) }, "degraded ecc_uncorrected → reset_gpu"},
+		"94, reset":                      {func(w *watch) { w.see(page{last: 0}, 0).xid(94).seen(Reset) }, "ok"},
+		"94, and a count":                {func(w *watch) { w.see(well(), 0).xid(94).see(well(), 0) }, "degraded ecc_uncorrected → reset_gpu"},
+		"94, after a count":              {func(w *watch) { w.see(well(), 0).see(page{errors: 1}, 0).xid(94) }, "failed ecc_uncorrected → reset_gpu"},
+		"95, contained by the count": {func(w *watch) {
+			w.see(page{errors: 0, rows: 0, last: 0}, 0).xid(95).see(page{errors: 1, rows: 1, last: 0}, 0)
+		}, "failed xid_reset ecc_uncorrected → reset_gpu"},
+		"95, and the driver asks for nothing": {func(w *watch) {
+			w.see(page{errors: 0, rows: 0, last: 0, "gpu.recovery.action": 0}, 0).xid(95).see(page{errors: 1, rows: 1, last: 0, "gpu.recovery.action": 0}, time.Minute)
+		}, "failed ecc_uncorrected → reset_gpu"},
+		"of the application":         {func(w *watch) { w.see(well(), 0).xid(31).xid(13).xid(45) }, "ok"},
+		"mechanics, quiet for a day": {func(w *watch) { w.see(well(), 0).xid(54).see(well(), 24*time.Hour) }, "ok"},
+		"mechanics":                  {func(w *watch) { w.see(well(), 0).xid(54).see(well(), 23*time.Hour) }, "degraded xid_mechanics → check_mechanics"},
+		"software, another driver":   {func(w *watch) { w.see(well(), 0).xid(78).seen(Reset).seen(Driver) }, "ok"},
+		"uncorrected, alone":         {func(w *watch) { w.see(well(), 0).see(page{errors: 1}, 0) }, "failed ecc_uncorrected → reset_gpu"},
+		"uncorrected, contained":     {func(w *watch) { w.see(page{errors: 0, rows: 0, last: 0}, 0).see(page{errors: 1, rows: 1, last: 0}, 0) }, "degraded ecc_uncorrected → reset_gpu"},
+		"the first count is no rise": {func(w *watch) { w.see(page{errors: 7}, time.Minute) }, "ok"},
+		"a row waits":                {func(w *watch) { w.see(well("gpu.memory.row_remap.pending", 1), 0) }, "degraded remap_pending → reset_gpu"},
 		"pages wait": {func(w *watch) {
 			w.see(well("gpu.memory.retired_pages.pending", 1, "gpu.memory.row_remap.pending", 0), 0)
 		}, "degraded remap_pending → reset_gpu"},
@@ -147,9 +162,9 @@ func TestReasons(t *testing.T) {
 		}, "ok"},
 		"recurring, acknowledged, and again":    {func(w *watch) { w.recover().recover().recover().seen(Person).recover() }, "ok"},
 		"recurring, quiet for a week":           {func(w *watch) { w.recover().recover().recover(); w.now = w.now.Add(week); w.see(asks(0), 0) }, "ok"},
-		"63 before 48":                          {func(w *watch) { w.see(well(), 0).xid(63).xid(48) }, "failed xid_reset → drain_and_reset"},
-		"63 long before 48":                     {func(w *watch) { w.see(well(), 0).xid(63); w.now = w.now.Add(burst); w.xid(48) }, "failed xid_reset → reset_gpu"},
-		"48 and 63 with many codes between":     {func(w *watch) { w.see(well(), 0).xids(48, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 63) }, "failed xid_reset → drain_and_reset"},
+		"63 before 48":                          {func(w *watch) { w.see(well(), 0).xid(63).xid(48) }, "failed xid_reset remap_pending → drain_and_reset"},
+		"63 long before 48":                     {func(w *watch) { w.see(well(), 0).xid(63); w.now = w.now.Add(burst); w.xid(48) }, "failed xid_reset remap_pending → reset_gpu"},
+		"48 and 63 with many codes between":     {func(w *watch) { w.see(well(), 0).xids(48, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 63) }, "failed xid_reset remap_pending → drain_and_reset"},
 		"an unknown code":                       {func(w *watch) { w.see(well(), 0).xids(1024, 1<<40, -3) }, "ok"},
 		"a path over NVLink is lost":            {func(w *watch) { w.see(well(up, 7), 0).see(well(up, 6), 0) }, "failed nvlink_down → restart_fabric_manager"},
 		"and is back":                           {func(w *watch) { w.see(well(up, 7), 0).see(well(up, 6), 0).see(well(up, 7), 0) }, "ok"},

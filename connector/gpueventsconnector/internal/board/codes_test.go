@@ -19,9 +19,18 @@ import (
 	"github.com/otelcol-gpu/otelcol-gpu/internal/xid"
 )
 
+// aboutMemory are the verdicts about a board with a code that is itself evidence of a memory error.
+var aboutMemory = map[int]string{
+	63: "degraded remap_pending → reset_gpu", 64: "failed xid_reset remap_pending → reset_gpu",
+	94: "degraded ecc_uncorrected → reset_gpu", 95: "failed xid_reset ecc_uncorrected → reset_gpu",
+}
+
 // ofBucket is the verdict about a board with a code alone, by the resolution in the
 // vendor's catalogue.
 func ofBucket(code int, bucket xid.Bucket, severity xid.Severity) string {
+	if verdict, known := aboutMemory[code]; known {
+		return verdict
+	}
 	switch bucket {
 	case xid.ResetGPU, xid.WorkflowXID48:
 		return "failed xid_reset → reset_gpu"
@@ -58,15 +67,19 @@ func TestCodes(t *testing.T) {
 		assert.Equal(t, ofBucket(code, e.Bucket, e.Severity), alone(code), code)
 	}
 	for verdict, codes := range map[string][]int{
-		"failed xid_reset → reset_gpu":             {46, 48, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158},
-		"failed xid_restart → reboot_node":         {79},
-		"failed xid_restart → restart_vm":          {151},
-		"failed xid_link → read_log":               {74, 149, 150},
-		"degraded xid_link → read_log":             {144, 145, 146, 147, 148},
-		"degraded xid_mechanics → check_mechanics": {54},
-		"degraded xid_software → update_software":  {78},
-		"degraded xid_support → contact_support":   {159},
-		"ok": {13, 31, 43, 45, 63, 68, 69, 92, 94, 121, 154, 1024},
+		"failed xid_reset → reset_gpu":                 {46, 48, 62, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158},
+		"failed xid_restart → reboot_node":             {79},
+		"failed xid_restart → restart_vm":              {151},
+		"failed xid_link → read_log":                   {74, 149, 150},
+		"degraded xid_link → read_log":                 {144, 145, 146, 147, 148},
+		"degraded xid_mechanics → check_mechanics":     {54},
+		"degraded xid_software → update_software":      {78},
+		"degraded xid_support → contact_support":       {159},
+		"failed xid_reset ecc_uncorrected → reset_gpu": {95},
+		"failed xid_reset remap_pending → reset_gpu":   {64},
+		"degraded ecc_uncorrected → reset_gpu":         {94},
+		"degraded remap_pending → reset_gpu":           {63},
+		"ok":                                           {13, 31, 43, 45, 68, 69, 92, 121, 154, 1024},
 	} {
 		for _, code := range codes {
 			assert.Equal(t, verdict, alone(code), code)
@@ -101,9 +114,9 @@ func TestSentences(t *testing.T) {
 		want  string
 	}{
 		{func(w *watch) { w.see(asks(4), 0) }, "The driver asks for drain_and_reset (recovery action 4)"},
-		{func(w *watch) { w.see(asks(0), 0).xid(48).xid(94).see(asks(1), 0) }, "The driver asks for reset_gpu (recovery action 1) after XID 48, 94"},
+		{func(w *watch) { w.see(asks(0), 0).xid(48).xid(43).see(asks(1), 0) }, "The driver asks for reset_gpu (recovery action 1) after XID 48, 43"},
 		{func(w *watch) { w.see(asks(9), 0) }, "The driver asks for recovery action 9, which this version does not know"},
-		{func(w *watch) { w.xid(48).xid(45).xid(94).xid(45) }, "XID 48 happened, and with it 45, 94"},
+		{func(w *watch) { w.xid(48).xid(45).xid(43).xid(45) }, "XID 48 happened, and with it 45, 43"},
 		{func(w *watch) { w.xid(79) }, "XID 79 happened"},
 		{func(w *watch) { w.xid(45).xid(74) }, "XID 74 happened, and with it 45"},
 		{func(w *watch) { w.xid(54) }, "XID 54 happened"},
@@ -115,6 +128,7 @@ func TestSentences(t *testing.T) {
 			p := page{errors: 0, "gpu.memory.remapped_rows/uncorrected": 0, "gpu.xid.last": 0}
 			w.rise(p, errors, 1, 15*time.Second)
 		}, "2 memory errors that could not be corrected were counted since the driver was loaded; the driver contained them"},
+		{func(w *watch) { w.xid(94) }, "A memory error could not be corrected after XID 94; the driver contained it"},
 		{func(w *watch) { w.see(page{"gpu.memory.row_remap.pending": 1}, 0) }, "A faulty row or page of the memory waits for a reset to be replaced"},
 		{func(w *watch) { w.see(page{"gpu.memory.row_remap.failure": 1}, 0) }, "A faulty row of the memory could not be replaced"},
 		{func(w *watch) { w.see(page{"gpu.memory.remapped_rows/uncorrected": 600}, 0) }, "600 rows were remapped after uncorrectable errors, the limit is 512"},

@@ -46,13 +46,15 @@ var (
 		Name: "remap_pending", State: health.Degraded, Action: health.ResetGPU, Weight: 0.8, Needs: NVIDIA,
 		Doc: Doc{
 			Means:   "A memory row or page with an uncorrectable error is replaced at the next reset. Work may go on until then.",
-			Raised:  "`gpu.memory.row_remap.pending`, `gpu.memory.retired_pages.pending` or `gpu.memory.remapped_rows.pending` is 1",
-			Cleared: "all are 0",
+			Raised:  "`gpu.memory.row_remap.pending`, `gpu.memory.retired_pages.pending` or `gpu.memory.remapped_rows.pending` is 1. On pages without them, XID 63 or 64 happens",
+			Cleared: "all are 0; without them, the GPU was reset or its node booted",
 			Source:  "NVIDIA's documentation of memory error management",
 		},
-		Reads:    []rule.Input{{Metric: &names.GPURowRemapPending, Flag: true}, {Metric: &names.GPURetiredPending, Flag: true}, {Metric: &names.GPURemappedRowsPending, Flag: true}},
-		Judge:    anyFlag,
-		Sentence: always("A faulty row or page of the memory waits for a reset to be replaced"),
+		Reads: []rule.Input{{Metric: &names.GPURowRemapPending, Flag: true}, {Metric: &names.GPURetiredPending, Flag: true}, {Metric: &names.GPURemappedRowsPending, Flag: true}},
+		Judge: anyFlag,
+		Sentence: func(a *Active) string {
+			return "A faulty row or page of the memory waits for a reset to be replaced" + explainedBy(a.Codes)
+		},
 	}
 	remapFailed = Reason{
 		Name: "remap_failed", State: health.Failed, Action: health.RMA, Vital: true, Needs: RemapsRows,

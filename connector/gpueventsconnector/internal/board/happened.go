@@ -106,7 +106,7 @@ var (
 		Name: Lost, State: health.Failed, Action: health.RebootNode,
 		Doc: Doc{
 			Means:   "The board is no longer on the pages of its exporter.",
-			Raised:  "the event `gpu.device.lost` is raised. Again within 7 days, after a boot, it asks for a check of the mechanics",
+			Raised:  "the event `gpu.device.lost` is raised for a board that is on no page. Again within 7 days, after a boot, it asks for a check of the mechanics",
 			Cleared: "the board is there again, or another one in its place",
 			Source:  "the configuration of `gpu.device.lost`; NVIDIA's XID catalogue asks for a reboot after 79",
 		},
@@ -158,8 +158,8 @@ func (i *incident) add(code int, at pcommon.Timestamp) {
 		*i = incident{since: at, last: at, codes: i.codes[:0]}
 	}
 	i.since, i.last = min(i.since, at), max(i.last, at) // a line and a page have times of their own
-	i.ecc = i.ecc || code == 48
-	i.remap = i.remap || code == 63 || code == 64
+	i.ecc = i.ecc || code == xidUncorrectable
+	i.remap = i.remap || code == xidRemapped || code == xidNotRemapped
 	i.codes = addCode(i.codes, code)
 }
 
@@ -178,7 +178,8 @@ func addCode(to []int, codes ...int) []int {
 func (b *Board) XID(code int, h xid.Health, at pcommon.Timestamp) {
 	in := &b.memory.rarely().incident
 	in.add(code, at)
-	if in.ecc && in.remap && (code == 48 || code == 63 || code == 64) {
+	b.memoryError(code, at)
+	if in.ecc && in.remap && (code == xidUncorrectable || code == xidRemapped || code == xidNotRemapped) {
 		// An uncorrectable error of which the row was remapped, or was not: the
 		// catalogue has the board drained first.
 		h = xid.Health{Reason: xid.ReasonReset, State: health.Failed, Action: health.DrainAndReset}
@@ -359,4 +360,29 @@ func listed(codes []int) string {
 		out[i] = fmt.Sprint(code)
 	}
 	return strings.Join(out, ", ")
+}
+
+// memoryError raises what the code is evidence of. Where the page has the flags of remapping, they
+// decide about it.
+func (b *Board) memoryError(code int, at pcommon.Timestamp) {
+	place, f := eccPlace, Finding{}
+	switch code {
+	case xidContained, xidUncontained:
+		if a := b.active.find(place); a != nil {
+			f.Value, f.Variant, f.State = a.Value, a.Variant, a.State
+		} else if code == xidContained {
+			f.State, f.Variant = health.Degraded, eccContained
+		}
+		if code == xidUncontained {
+			f.State, f.Variant = health.Failed, 0
+		}
+	case xidRemapped, xidNotRemapped:
+		if place = pendingPlace; b.fresh>>place&1 == 1 {
+			return
+		}
+	default:
+		return
+	}
+	a := b.active.raise(place, at, f)
+	a.Codes = addCode(a.Codes, code)
 }

@@ -162,8 +162,8 @@ func (b *Board) Restore(s *Saved) {
 func (m *seldom) restore(s *Saved) {
 	in := &m.incident
 	in.since, in.last, in.codes = pcommon.Timestamp(s.XIDSince), pcommon.Timestamp(s.XIDAt), codes(s.XIDs)
-	in.ecc = slices.Contains(in.codes, 48)
-	in.remap = slices.Contains(in.codes, 63) || slices.Contains(in.codes, 64)
+	in.ecc = slices.Contains(in.codes, xidUncorrectable)
+	in.remap = slices.Contains(in.codes, xidRemapped) || slices.Contains(in.codes, xidNotRemapped)
 	for i := range min(len(m.faults), len(s.Faults)) {
 		f := s.Faults[i]
 		m.faults[i] = fault{code: f.Code, owner: f.Owner, since: pcommon.Timestamp(f.Since), last: pcommon.Timestamp(f.Last), common: f.Common}

@@ -98,7 +98,7 @@ var (
 		Name: "ecc_uncorrected", State: health.Failed, Action: health.ResetGPU, Weight: 0.6, Vital: true, ClearedBy: Reset | Boot | Driver | Person, Needs: CountsErrors,
 		Doc: Doc{
 			Means:   "There was a memory error that could not be corrected: results since then may be wrong.",
-			Raised:  "`hw.errors` with `error.type`=uncorrected rises. Where rows can be remapped and XIDs are read, the error is contained and the board is degraded",
+			Raised:  "`hw.errors` with `error.type`=uncorrected rises, or XID 94 or 95 happens. Where rows can be remapped and XIDs are read, and after 94 alone, the error is contained and the board is degraded",
 			Cleared: "the GPU was reset, its node booted, or the driver is another one",
 			Source:  "DCGM's health check fails on every such error; gpud reports none that the driver recovered from",
 		},
@@ -120,6 +120,9 @@ var (
 			return f
 		},
 		Sentence: func(a *Active) string {
+			if a.Value == 0 {
+				return reportedMemoryError(a)
+			}
 			s := fmt.Sprintf("%.0f memory errors that could not be corrected were counted since the driver was loaded", a.Value)
 			if a.Variant == eccContained {
 				s += "; the driver contained them"
@@ -137,4 +140,28 @@ var remappedRows = rule.Input{
 // uncorrectedErrors are the uncorrected memory errors since the driver was loaded.
 var uncorrectedErrors = rule.Input{
 	Metric: &names.HwErrors, Attribute: names.ErrorType, Values: []string{names.ErrorTypeUncorrected}, Count: true, Most: rule.MostCount,
+}
+
+// The XIDs about memory errors.
+const (
+	xidRemapped      = 63
+	xidNotRemapped   = 64
+	xidContained     = 94
+	xidUncontained   = 95
+	xidUncorrectable = 48
+)
+
+// AboutMemory reports whether a code is itself evidence of a memory error that could not be corrected,
+// or of a row that waits to be replaced.
+func AboutMemory(code int) bool {
+	return code == xidRemapped || code == xidNotRemapped || code == xidContained || code == xidUncontained
+}
+
+// reportedMemoryError is the sentence about an error that no page has counted.
+func reportedMemoryError(a *Active) string {
+	s := "A memory error could not be corrected" + explainedBy(a.Codes[:min(1, len(a.Codes))])
+	if a.Variant == eccContained {
+		s += "; the driver contained it"
+	}
+	return s
 }

@@ -45,6 +45,7 @@ type Counts struct {
 	Subjects       map[string]int64 // subjects that are not watched, by kind
 	Lines          map[kernellog.Outcome]int64
 	UnknownGPU     kernellog.Line // one of those with that outcome
+	Apart          time.Duration  // between pages that are too rare to find stragglers; 0: none are
 }
 
 // ledger has the time, the events that wait for the next component, the limits of both,

@@ -153,5 +153,7 @@ func (s *devices) lose(d *device, at pcommon.Timestamp, blank bool) {
 	s.move(&d.lost, &devicerules.DeviceLostSpec, devicerules.DeviceLost.Event, 1, at, func(ev *event.Event) {
 		devicerules.DescribeLost(&d.Device, blank, event.Names(s.sites.instances(d)), ev)
 	})
-	s.boards.lost(d, true, at)
+	if !blank { // nothing is read of it: its health is not known
+		s.boards.lost(d, true, at)
+	}
 }

@@ -157,7 +157,7 @@ func (b *boards) count(n subject.Node, site *site) {
 		case !b.has(d):
 		case !b.fresh(d):
 			return
-		case d.lost.Level == 0:
+		case d.lost.Level == 0, d.blank > 0: // it is there
 			have++
 		}
 	}

@@ -181,7 +181,7 @@ func (b *boards) instance(d *device) {
 		return
 	}
 	for _, code := range d.xids.Happened {
-		if h := board.XIDOf(int(code)); h.Reason != "" {
+		if h := board.XIDOf(int(code)); h.Reason != "" || board.AboutMemory(int(code)) {
 			of.health.board.XID(int(code), h, d.at)
 		}
 	}

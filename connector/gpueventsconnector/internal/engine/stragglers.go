@@ -59,6 +59,7 @@ func (s *stragglers) refuse() {
 	for range s.fleet.TakeRefused() {
 		s.unwatched("device")
 	}
+	s.counts.Apart = max(s.counts.Apart, s.fleet.TakeApart())
 }
 
 // elapse compares the boards, once a minute.

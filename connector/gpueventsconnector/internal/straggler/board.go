@@ -17,7 +17,9 @@ import (
 const (
 	window       = 5  // minutes of which a board's clock is the mean
 	leastSamples = 10 // in it
-	leastBusy    = 0.5
+	// mostApart is how far apart pages are at most of which there are enough in the window.
+	mostApart = window * time.Minute / leastSamples
+	leastBusy = 0.5
 	// afterStart is how long a pod loads and warms up.
 	afterStart = 10 * time.Minute
 	// moreThrottled is by how much of the time more than its peers a board is throttled
@@ -59,6 +61,8 @@ type Board struct {
 	start     string        // k8s.pod.start_time, as it was parsed last
 	divided   time.Duration // when it had MIG instances or replicas last; 0: never
 	open      sample        // the points of the newest time
+	rare      int           // pages in a row that were further apart
+	apart     time.Duration // the last of them
 	minutes   [window + 1]minute
 	limits    [2]float64 // of power: in effect, and set
 	durations [throttles]duration
@@ -75,6 +79,11 @@ func (b *Board) openAt(at pcommon.Timestamp, now time.Duration) bool {
 		return false
 	}
 	b.close()
+	if gap := time.Duration(at - b.open.at); b.open.at == 0 || at < b.open.at || gap <= mostApart+settle || gap > condition.MaxGap {
+		b.rare = 0
+	} else {
+		b.rare, b.apart = b.rare+1, gap
+	}
 	nan := math.NaN()
 	b.open = sample{at: at, minute: int(now / time.Minute), clock: nan, busy: nan}
 	b.seen = now

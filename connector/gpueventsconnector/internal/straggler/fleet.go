@@ -24,6 +24,7 @@ type Fleet struct {
 	members []*Member // memory of one comparison
 	publish bool      // there may be series to write
 	refused int64
+	apart   time.Duration // between pages of which there are too few; 0: there are enough
 }
 
 // NewFleet returns a fleet of at most limit boards.
@@ -47,6 +48,13 @@ func (f *Fleet) Boards() int { return len(f.boards) }
 func (f *Fleet) TakeRefused() (n int64) {
 	n, f.refused = f.refused, 0
 	return n
+}
+
+// TakeApart returns how far apart the pages of a board are, where they are too rare for a comparison,
+// since the last call; 0: they are not.
+func (f *Fleet) TakeApart() (apart time.Duration) {
+	apart, f.apart = f.apart, 0
+	return apart
 }
 
 // get finds or adds a board; nil when there is no room.

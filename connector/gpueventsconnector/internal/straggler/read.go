@@ -57,6 +57,9 @@ func sampled(board func(*Fleet, *Source) *Board, take func(b *Board, p pmetric.N
 		}
 		if v := points.Value(p); v >= 0 && !math.IsInf(v, 1) && b.openAt(p.Timestamp(), f.now) {
 			take(b, p, v)
+			if b.rare >= leastSamples {
+				f.apart = max(f.apart, b.apart)
+			}
 		}
 	}
 }

@@ -26,6 +26,9 @@ type Engine struct {
 	// Hides is an engine that is not looked for on a page of this one, and that has the
 	// same prefixes: they do not make a page this engine's.
 	Hides string
+	// Repeats are engines of which a server of this one may print the families too, for the
+	// same requests: they are not looked for on a page of this one.
+	Repeats []string
 	// Named is the inference.gateway of all rows of a gateway. Where the page has one of
 	// the families NamedBy, it is the value of their label NamedLabel, if all series agree.
 	Named, NamedLabel string
@@ -36,8 +39,13 @@ type Engine struct {
 	// inference.engine.rank.
 	Rank string
 	// Lowest are labels of ranks that repeat the same figures. Of the series that
-	// they distinguish, the one with the lowest values counts.
+	// they distinguish, the one with the lowest values counts, and all do where the row
+	// takes the highest.
 	Lowest []string
+	// Stage is the label of pipeline stages, of which each has the same requests, and which
+	// may have pages of their own: only what the row takes the highest of is read from later
+	// ones than 0.
+	Stage string
 	// Rows are the series that are made. Where two could make one, the first with
 	// its families on the page does.
 	Rows []Row

@@ -70,6 +70,12 @@ func (e *Engine) markdown(b *strings.Builder) {
 	if len(e.Marks) > 0 {
 		fmt.Fprintf(b, "A page with one of %s is of this engine, and not of `%s`.\n", codes(e.Marks, ""), e.Hides)
 	}
+	if len(e.Repeats) > 0 {
+		fmt.Fprintf(b, "On its pages, the families of %s are of the same requests, and pass as they are.\n", codes(e.Repeats, ""))
+	}
+	if e.Stage != "" {
+		fmt.Fprintf(b, "Series with another `%s` than 0 repeat the requests of stage 0: they count only where the highest of several is taken.\n", e.Stage)
+	}
 	switch {
 	case len(e.NamedBy) > 0:
 		fmt.Fprintf(b, "`%s` is the label `%s` of %s.\n", names.InferenceGateway, e.NamedLabel, codes(e.NamedBy, ""))

@@ -6,7 +6,8 @@ package families // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferen
 import "github.com/otelcol-gpu/otelcol-gpu/internal/names"
 
 // sglang is SGLang. Families of its schedulers have labels of ranks: those of tensor,
-// pipeline and expert ranks repeat each other, those of data-parallel ranks do not. Its
+// pipeline and expert ranks repeat each other, those of data-parallel ranks do not. With
+// pipeline stages on several nodes, each node has a page with its own. Its
 // counters of requests and their tokens move when a request ends.
 var sglang = &Engine{
 	Name:     "sglang",
@@ -15,6 +16,7 @@ var sglang = &Engine{
 	Model:    []string{"model_name"},
 	Rank:     "dp_rank",
 	Lowest:   []string{"tp_rank", "pp_rank", "moe_ep_rank"},
+	Stage:    "pp_rank",
 	Rows: []Row{
 		{Metric: &names.GenAIRequestDuration, From: []string{"e2e_request_latency_seconds"}},
 		{Metric: &names.GenAITimeToFirstToken, From: []string{"time_to_first_token_seconds"}},

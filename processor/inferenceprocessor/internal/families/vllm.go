@@ -17,6 +17,7 @@ var vllm = &Engine{
 	Prefixes: []string{"vllm:", "vllm_", "ray_vllm:", "ray_vllm_"},
 	Model:    []string{"model_name", "model", "gen_ai_request_model"},
 	Rank:     "engine",
+	Repeats:  []string{"tgi"}, // the adapter for TGIS
 	Rows: slices.Concat(vllmRows, []Row{
 		{
 			Metric: &names.InferenceRequestsFinished, From: []string{"request_success"}, Dimensions: reasons("finished_reason", names.OutcomeSuccess),

@@ -62,11 +62,14 @@ func (p *Page) find(hint string, ended bool) {
 	hidden := map[string]bool(nil)
 	bare := p.bare(hint, ended)
 	for i, e := range p.index.Engines {
-		if e.Hides != "" && p.of(i, bare, hint, ended) {
+		if (e.Hides != "" || len(e.Repeats) > 0) && p.of(i, bare, hint, ended) {
 			if hidden == nil {
 				hidden = map[string]bool{}
 			}
 			hidden[e.Hides] = true
+			for _, name := range e.Repeats {
+				hidden[name] = true
+			}
 		}
 	}
 	for i, e := range p.index.Engines {

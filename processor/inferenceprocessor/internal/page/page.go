@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -68,7 +69,7 @@ type Page struct {
 	engines []seen
 	starts  map[uint64]pcommon.Timestamp // of _created series, by family and labels
 	uses    []Use                        // of the metrics, in their order
-	likely  map[string][]likely          // by names of no engine
+	renames renames
 }
 
 // Use is what a page's metric is for.
@@ -102,7 +103,7 @@ type family struct {
 
 // New returns a page that is read by an index.
 func New(index *families.Index) *Page {
-	p := &Page{index: index, engines: make([]seen, len(index.Engines)), starts: map[uint64]pcommon.Timestamp{}, likely: map[string][]likely{}}
+	p := &Page{index: index, engines: make([]seen, len(index.Engines)), starts: map[uint64]pcommon.Timestamp{}, renames: renames{index, map[string][]likely{}}}
 	for i := range p.engines {
 		p.engines[i].families = make([]family, index.Families[i])
 	}
@@ -120,7 +121,7 @@ func (p *Page) Read(rm pmetric.ResourceMetrics, hint string, last []string) {
 		}
 	}
 	p.resolve(hint, last)
-	p.findRenamed()
+	p.Renamed = p.renames.find(p.Renamed[:0], p.Unknown, p.Engines)
 }
 
 func (p *Page) reset() {
@@ -318,3 +319,40 @@ func (s *seen) values(ids []int, ended bool) (metrics, rest []pmetric.Metric) {
 
 // Use is what a metric is for, by its number in the order of the resource.
 func (p *Page) Use(number int) Use { return p.uses[number] }
+
+// begins notes when the series of a family began, by its _created series.
+func (p *Page) begins(family string, m pmetric.Metric) {
+	points, ok := Numbers(m)
+	if !ok {
+		return
+	}
+	id := xxhash.Sum64String(family)
+	for _, point := range points.All() {
+		if v := Value(point); v > 0 {
+			p.starts[id+Identity(point.Attributes())] = pcommon.Timestamp(v * 1e9)
+		}
+	}
+}
+
+// Start is when a series of the page began, as far as the page knows: its own start
+// time, that of the family's _created series with the same labels, or that of the
+// process. It is 0 where nothing on the page has it.
+func (p *Page) Start(family string, attributes pcommon.Map, own, at pcommon.Timestamp) pcommon.Timestamp {
+	if own != 0 && own <= at {
+		return own
+	}
+	if len(p.starts) > 0 {
+		id := Identity(attributes)
+		start, ok := p.starts[xxhash.Sum64String(strings.TrimSuffix(family, "_total"))+id]
+		if !ok {
+			start = p.starts[xxhash.Sum64String(family)+id]
+		}
+		if start != 0 && start <= at {
+			return start
+		}
+	}
+	if p.ProcessStart <= at {
+		return p.ProcessStart
+	}
+	return 0
+}

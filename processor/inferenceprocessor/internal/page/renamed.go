@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-gpu/otelcol-gpu/internal/likename"
+	"github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/families"
 )
 
 // Renamed is a family that is in no table, on a page that lacks a metric which it may have.
@@ -28,27 +29,33 @@ type likely struct {
 // maxLikely is how many names are remembered.
 const maxLikely = 4096
 
-// findRenamed finds the families that may have the metrics that the page lacks.
-func (p *Page) findRenamed() {
-	p.Renamed = p.Renamed[:0]
-	for _, name := range p.Unknown {
-		if p.partOfKnown(name) {
+// renames finds families that have other names than those of the index.
+type renames struct {
+	index  *families.Index
+	likely map[string][]likely // by names of no engine
+}
+
+// find appends the unknown families that may have the metrics which a page of the engines lacks.
+func (n *renames) find(all []Renamed, unknown []string, engines []Engine) []Renamed {
+	for _, name := range unknown {
+		if n.partOfKnown(name) {
 			continue
 		}
-		for _, l := range p.likelyRows(name) {
-			if p.lacks(&l) {
-				p.Renamed = append(p.Renamed, l.Renamed)
+		for _, l := range n.rows(name) {
+			if n.lacks(engines, &l) {
+				all = append(all, l.Renamed)
 				break
 			}
 		}
 	}
+	return all
 }
 
 // partOfKnown reports whether a name is that of a part of a known histogram or summary, which
 // a page without types has as a family.
-func (p *Page) partOfKnown(name string) bool {
+func (n *renames) partOfKnown(name string) bool {
 	for _, part := range [...]string{"_bucket", "_sum", "_count"} {
-		if whole, is := strings.CutSuffix(name, part); is && len(p.index.Find(whole)) > 0 {
+		if whole, is := strings.CutSuffix(name, part); is && len(n.index.Find(whole)) > 0 {
 			return true
 		}
 	}
@@ -57,25 +64,25 @@ func (p *Page) partOfKnown(name string) bool {
 
 // lacks reports whether the page is the engine's, or no engine's that is known, and no row
 // makes the series.
-func (p *Page) lacks(l *likely) bool {
-	for i := range p.Engines {
-		if e := &p.Engines[i]; e.Engine == p.index.Engines[l.engine] {
+func (n *renames) lacks(engines []Engine, l *likely) bool {
+	for i := range engines {
+		if e := &engines[i]; e.Engine == n.index.Engines[l.engine] {
 			return !e.Ended && !slices.ContainsFunc(e.Rows, func(s Selection) bool { return s.Series == l.series })
 		}
 	}
-	return len(p.Engines) == 0
+	return len(engines) == 0
 }
 
-// likelyRows are the rows that a name may be of, the most likely first.
-func (p *Page) likelyRows(name string) []likely {
-	if found, known := p.likely[name]; known {
+// rows are the rows that a name may be of, the most likely first.
+func (n *renames) rows(name string) []likely {
+	if found, known := n.likely[name]; known {
 		return found
 	}
-	if len(p.likely) >= maxLikely {
-		clear(p.likely)
+	if len(n.likely) >= maxLikely {
+		clear(n.likely)
 	}
 	var found []likely
-	for i, e := range p.index.Engines {
+	for i, e := range n.index.Engines {
 		rest := ""
 		for _, prefix := range e.Prefixes {
 			if after, ours := strings.CutPrefix(name, prefix); ours && prefix != "" {
@@ -91,13 +98,13 @@ func (p *Page) likelyRows(name string) []likely {
 			for _, from := range row.From {
 				if like := likename.Likeness(rest, from); like >= likename.Likely {
 					found = append(found, likely{
-						Renamed{strings.Clone(name), strings.TrimPrefix(from, "="), e.Name, row.Metric.Name}, i, p.index.Sources[i][r].Series, like,
+						Renamed{strings.Clone(name), strings.TrimPrefix(from, "="), e.Name, row.Metric.Name}, i, n.index.Sources[i][r].Series, like,
 					})
 				}
 			}
 		}
 	}
 	slices.SortStableFunc(found, func(a, b likely) int { return cmp.Compare(b.likeness, a.likeness) })
-	p.likely[strings.Clone(name)] = found
+	n.likely[strings.Clone(name)] = found
 	return found
 }

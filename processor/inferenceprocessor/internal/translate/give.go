@@ -16,6 +16,9 @@ import (
 // give adds what a point has to the series that it belongs to.
 func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 	r := s.Row
+	if repeated(e, r, c.attributes) {
+		return
+	}
 	subject := t.subject(e, r, c.attributes)
 	if subject.model != "" {
 		if slices.Contains(t.o.ModelsExclude, subject.model) {
@@ -33,7 +36,7 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 			t.known = subject.model // most pages have one
 		}
 	}
-	if t.several && t.givenBy(e, r, subject.model, c.ended) {
+	if t.several && t.givenBy(e, r, modelOn(e, c.attributes), c.ended) {
 		return
 	}
 	base := t.key(s, &subject, c.attributes)
@@ -41,7 +44,7 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 	if r.Metric.Kind == names.Histogram && !c.ended {
 		key += uint64(c.layout) + 1
 	}
-	rank := lowest(e, c.attributes)
+	rank := lowest(e, r, c.attributes)
 	o := t.output(key)
 	switch {
 	case o.row == nil:
@@ -69,17 +72,31 @@ func (t *reader) give(e *families.Engine, s *page.Selection, c *sample) {
 }
 
 // givenBy reports whether an earlier engine of the page gives a metric of a model: one
-// that this one embeds, and that counts the same requests.
+// that this one embeds, and that counts the same requests. Where one of them does not name
+// models, its series are of any.
 func (t *reader) givenBy(e *families.Engine, r *families.Row, model string, ended bool) bool {
-	of := given{r.Metric, model, t.over}
-	if by, ok := t.given[of]; ok {
-		return by != e
+	of, all, unnamed := given{r.Metric, model, t.over}, given{r.Metric, anyModel, t.over}, given{r.Metric, "", t.over}
+	if model == "" {
+		of = all
 	}
-	if !ended || t.over {
-		t.given[of] = e
+	for _, g := range [...]given{of, unnamed} {
+		if by, ok := t.given[g]; ok && by != e {
+			return true
+		}
+	}
+	if ended && !t.over {
+		return false
+	}
+	for _, g := range [...]given{{r.Metric, model, t.over}, all} {
+		if _, ok := t.given[g]; !ok {
+			t.given[g] = e
+		}
 	}
 	return false
 }
+
+// anyModel stands for all models of an engine; no label has it.
+const anyModel = "\x00"
 
 // given is what one engine of a page gives.
 type given struct {

@@ -4,6 +4,7 @@
 package translate // import "github.com/otelcol-gpu/otelcol-gpu/processor/inferenceprocessor/internal/translate"
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 
@@ -31,14 +32,18 @@ type subject struct {
 	outcome string
 }
 
-func (t *reader) subject(e *families.Engine, r *families.Row, attributes pcommon.Map) subject {
-	s := subject{model: t.model}
+// modelOn is the model that a series of the page names; empty for none.
+func modelOn(e *families.Engine, attributes pcommon.Map) string {
 	for _, key := range e.Model {
 		if m := label(attributes, key); m != "" {
-			s.model = m
-			break
+			return m
 		}
 	}
+	return ""
+}
+
+func (t *reader) subject(e *families.Engine, r *families.Row, attributes pcommon.Map) subject {
+	s := subject{model: cmp.Or(modelOn(e, attributes), t.model)}
 	if e.Rank != "" {
 		s.rank = label(attributes, e.Rank)
 	}
@@ -87,14 +92,30 @@ func (t *reader) key(s *page.Selection, of *subject, attributes pcommon.Map) uin
 // sourceID is a hash of what gives a value to a series: a row, and labels. The lowest of
 // its ranks may be another one.
 func sourceID(e *families.Engine, s *page.Selection, attributes pcommon.Map) uint64 {
-	return page.Identity(attributes, e.Lowest...) + uint64(s.Number)*0x9e3779b97f4a7c15
+	repeat := e.Lowest
+	if s.Row.Fold == families.Highest {
+		repeat = nil
+	}
+	return page.Identity(attributes, repeat...) + uint64(s.Number)*0x9e3779b97f4a7c15
+}
+
+// repeated reports whether a series is of a pipeline stage that has the requests of stage 0.
+func repeated(e *families.Engine, r *families.Row, attributes pcommon.Map) bool {
+	if e.Stage == "" || r.Fold == families.Highest {
+		return false
+	}
+	stage := label(attributes, e.Stage)
+	return stage != "" && stage != "0"
 }
 
 // ranks are the values of an engine's labels of ranks, which compare in order. One
 // without a number is the greatest.
 type ranks [families.MaxRanks]int
 
-func lowest(e *families.Engine, attributes pcommon.Map) (r ranks) {
+func lowest(e *families.Engine, row *families.Row, attributes pcommon.Map) (r ranks) {
+	if row.Fold == families.Highest {
+		return r // of all ranks
+	}
 	for i, key := range e.Lowest {
 		text := label(attributes, key)
 		if text == "" {

@@ -50,13 +50,17 @@ type EngineResult struct {
 // Result is what became of a page.
 type Result struct {
 	Engines []EngineResult
+	// Empty are engines at the target of which the page has no family.
+	Empty []string
 	// Unknown are families of no engine.
 	Unknown []string
 	// Renamed are those of them that may have a metric which the page lacks.
 	Renamed []page.Renamed
 }
 
-func (r *Result) reset() { r.Engines, r.Unknown, r.Renamed = r.Engines[:0], nil, nil }
+func (r *Result) reset() {
+	r.Engines, r.Empty, r.Unknown, r.Renamed = r.Engines[:0], r.Empty[:0], nil, nil
+}
 
 func (r *Result) begin(engine string) { r.Engines = append(r.Engines, EngineResult{Engine: engine}) }
 

@@ -281,6 +281,15 @@ func TestPagesOneAfterAnother(t *testing.T) {
 				"inference.server.up{} END\nup{} END",
 			},
 		},
+		"a page without its engine's families is not up": {
+			pages: []string{"acme:running 1\nup 1", "acme:running END\npython_gc_total 3\nup 1", "http_requests_total 3\nup 1", "acme:running 2\nup 1"},
+			want: []string{
+				"inference.server.requests{state=running} 1\ninference.server.up{} 1\nup{} 1",
+				"inference.server.requests{state=running} END\ninference.server.up{} 0\nup{} 1",
+				"http_requests_total{} 3\ninference.server.up{} 0\nup{} 1",
+				"inference.server.requests{state=running} 2\ninference.server.up{} 1\nup{} 1",
+			},
+		},
 		"up ends with the engine": {
 			pages: []string{"acme:running 1\nup 1", "shell_pending 2\nup 1"},
 			want: []string{

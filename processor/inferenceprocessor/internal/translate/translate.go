@@ -181,9 +181,10 @@ func keepPoints(m pmetric.Metric, kept map[int]bool) {
 	}
 }
 
-// up reports whether the last scrape of the engines of a target succeeded. On a page
-// that could not be read they are those of the last one that could, or the one that
-// discovery found. It ends with the target, and with an engine that is on its page no
+// up reports whether the last scrape of the engines of a target succeeded, and had any of
+// their families: a page without them says nothing of the engine, and its demand would seem
+// to be none. On a page that could not be read, or is such, the engines are those of the last
+// one that had them, or the one that discovery found. It ends with the target, and with an engine that is on its page no
 // more: else its last value would count for minutes.
 func (t *Translator) up(target *series.Target, hint string) {
 	ended := !slices.ContainsFunc(t.page.Engines, func(e page.Engine) bool { return !e.Ended })
@@ -204,18 +205,24 @@ func (t *Translator) up(target *series.Target, hint string) {
 		target.Engines = append(target.Engines, hint)
 	}
 	if t.page.HasUp || t.page.UpEnded {
+		empty := !t.page.UpEnded && t.page.Up == 1 && ended
+		if empty {
+			t.page.Up = 0
+		}
 		for _, name := range target.Engines {
-			t.upOf(name, t.page.UpEnded)
+			if t.upOf(name, t.page.UpEnded) && empty {
+				t.result.Empty = append(t.result.Empty, name)
+			}
 		}
 	}
 }
 
 // upOf writes whether an engine was scraped, or that this has ended; nothing for one that
-// is switched off.
-func (t *Translator) upOf(name string, ended bool) {
+// is switched off, and false.
+func (t *Translator) upOf(name string, ended bool) bool {
 	e := t.page.Engine(name)
 	if e == nil {
-		return
+		return false
 	}
 	metric := &names.InferenceServerUp
 	if e.Gateway {
@@ -231,4 +238,5 @@ func (t *Translator) upOf(name string, ended bool) {
 	}
 	p.SetTimestamp(t.page.UpTime)
 	p.Attributes().PutStr(names.InferenceEngine, name)
+	return true
 }

@@ -18,7 +18,7 @@ import (
 // acme is an engine with a row of each kind.
 func acme() *families.Engine {
 	return &families.Engine{
-		Name: "acme", Prefixes: []string{"acme:", "acme_"}, Model: []string{"model_name", "model"}, Rank: "engine", Lowest: []string{"tp_rank"},
+		Name: "acme", Prefixes: []string{"acme:", "acme_"}, Model: []string{"model_name", "model"}, Rank: "engine", Lowest: []string{"tp_rank", "pp_rank"}, Stage: "pp_rank", Repeats: []string{"twin"},
 		Rows: []families.Row{
 			{Metric: &names.GenAIRequestDuration, From: []string{"e2e_ms"}, Div: 1000},
 			{Metric: &names.InferenceTokens, Attributes: []families.Attribute{{Key: names.InferenceTokenType, Value: "output"}}, From: []string{"new_tokens", "old_tokens"}},
@@ -63,6 +63,14 @@ func shell() *families.Engine {
 	}
 }
 
+// twin is a server that acme prints the families of too.
+func twin() *families.Engine {
+	return &families.Engine{Name: "twin", Prefixes: []string{"twin_"}, Rows: []families.Row{
+		{Metric: &names.InferenceRequests, Attributes: []families.Attribute{{Key: names.InferenceState, Value: "running"}}, From: []string{"batch"}},
+		{Metric: &names.InferenceBatchSize, From: []string{"sizes"}},
+	}}
+}
+
 // gate is a gateway.
 func gate() *families.Engine {
 	return &families.Engine{
@@ -84,7 +92,7 @@ func story(t *testing.T, o Options, pages ...string) []string {
 	if o.Series == nil {
 		o.Series = series.NewBudget(100)
 	}
-	tr := New(families.NewIndex([]*families.Engine{acme(), shell(), gate()}), o)
+	tr := New(families.NewIndex([]*families.Engine{acme(), shell(), twin(), gate()}), o)
 	var out []string
 	for i, lines := range pages {
 		now := time.Unix(1000+int64(15*i), 0)
@@ -184,6 +192,29 @@ func TestPages(t *testing.T) {
 			want: []string{"inference.server.requests.finished{finish_reason=abort,outcome=cancelled} 2 since 1000\n" +
 				"inference.server.requests.finished{finish_reason=full,outcome=rejected} 1 since 1000\n" +
 				"inference.server.requests.finished{outcome=success} 3 since 1000"},
+		},
+		"one server's families once": {
+			pages: []string{"acme:running{model=m} 3\ntwin_batch 3\ntwin_sizes h 2 5 3:1\nup 1", "twin_batch 3\nup 1"},
+			want: []string{
+				"inference.server.requests{model=m,state=running} 3\ninference.server.up{} 1\ntwin_batch{} 3\ntwin_sizes{} 2 5 [3] [1 1] since 0\nup{} 1",
+				"inference.server.requests{state=running} 3\ninference.server.up{} 1\ninference.server.up{} END\nup{} 1",
+			},
+		},
+		"an engine in another that does not name the model, and the other way round": {
+			pages: []string{"acme:running{model=m} 3\nshell_pending 2\nshell_executions_total 4", "acme:running 3\nshell_pending{model=m} 2"},
+			want: []string{
+				"inference.server.executions{} 4 since 1000\ninference.server.requests{model=m,state=running} 3",
+				"inference.server.requests{state=running} 3",
+			},
+		},
+		"stages of a pipeline on one page": {
+			pages: []string{"acme:running{pp_rank=1,tp_rank=0} 5\nacme:running{pp_rank=0,tp_rank=1} 4\nacme:running{pp_rank=0,tp_rank=0} 5\n" +
+				"acme:usage_perc{pp_rank=0} 0.2\nacme:usage_perc{pp_rank=1} 0.6"},
+			want: []string{"inference.server.kv_cache.utilization{} 0.6\ninference.server.requests{state=running} 5"},
+		},
+		"a page of a later stage": {
+			pages: []string{"acme:running{pp_rank=1} 5\nacme:new_tokens_total{pp_rank=1} 9\nacme:usage_perc{pp_rank=1} 0.6\nacme:usage_perc{pp_rank=2} 0.4\nacme:e2e_ms h 3 2 1:1\nup 1"},
+			want:  []string{"gen_ai.server.request.duration{} 3 0.002 [0.001] [1 2] since 1000\ninference.server.kv_cache.utilization{} 0.6\ninference.server.up{} 1\nup{} 1"},
 		},
 		"others pass, those that others have better do not": {
 			pages: []string{"acme:running 1\nacme:other 2\nacme_gpu_power 300\nup 1"},

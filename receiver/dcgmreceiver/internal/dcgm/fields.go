@@ -19,18 +19,20 @@ const (
 // of a page are only what was written into the exporter's counters file. Variants are the
 // fields in base units of DCGM 4.6.1 (1600 to 1612) and 4.7.
 var fields = []devicetable.Field{
-	// Utilization and memory. In MIG mode they belong to the instance.
-	nvidia.GPUUtil: {Name: "DCGM_FI_DEV_GPU_UTIL", Aliases: []string{"dcgm_gpu_utilization"}, Number: 203, Unit: "%", Div: 100, Variants: []devicetable.Variant{
+	// Utilization and memory. In MIG mode memory belongs to the instance. NVML measures no
+	// utilization of an instance: exporters before 3.2 print 0 (dcgm-exporter#216), and what
+	// counts is the activity of its engine.
+	nvidia.GPUUtil: {Name: "DCGM_FI_DEV_GPU_UTIL", Aliases: []string{"dcgm_gpu_utilization"}, Number: 203, Scope: devicetable.Undivided, Unit: "%", Div: 100, Variants: []devicetable.Variant{
 		{Name: "DCGM_FI_DEV_GPU_UTIL_RATIO", Number: 1613, Type: devicetable.Double, Unit: "1", Ambiguous: true},
 	}},
-	nvidia.MemCopyUtil: {Name: "DCGM_FI_DEV_MEM_COPY_UTIL", Aliases: []string{"dcgm_mem_copy_utilization"}, Number: 204, Unit: "%", Div: 100, Variants: []devicetable.Variant{
-		{Name: "DCGM_FI_DEV_MEMORY_UTIL_RATIO", Number: 1614, Type: devicetable.Double, Unit: "1", Bounds: devicetable.One},
+	nvidia.MemCopyUtil: {Name: "DCGM_FI_DEV_MEM_COPY_UTIL", Aliases: []string{"dcgm_mem_copy_utilization"}, Number: 204, Scope: devicetable.Undivided, Unit: "%", Div: 100, Variants: []devicetable.Variant{
+		{Name: "DCGM_FI_DEV_MEMORY_UTIL_RATIO", Number: 1614, Type: devicetable.Double, Unit: "1"},
 	}},
-	nvidia.EncUtil: {Name: "DCGM_FI_DEV_ENC_UTIL", Aliases: []string{"dcgm_enc_utilization"}, Number: 206, Unit: "%", Div: 100, Variants: []devicetable.Variant{
-		{Name: "DCGM_FI_DEV_ENC_UTIL_RATIO", Number: 1615, Type: devicetable.Double, Unit: "1", Bounds: devicetable.One},
+	nvidia.EncUtil: {Name: "DCGM_FI_DEV_ENC_UTIL", Aliases: []string{"dcgm_enc_utilization"}, Number: 206, Scope: devicetable.Undivided, Unit: "%", Div: 100, Variants: []devicetable.Variant{
+		{Name: "DCGM_FI_DEV_ENC_UTIL_RATIO", Number: 1615, Type: devicetable.Double, Unit: "1"},
 	}},
-	nvidia.DecUtil: {Name: "DCGM_FI_DEV_DEC_UTIL", Aliases: []string{"dcgm_dec_utilization"}, Number: 207, Unit: "%", Div: 100, Variants: []devicetable.Variant{
-		{Name: "DCGM_FI_DEV_DEC_UTIL_RATIO", Number: 1616, Type: devicetable.Double, Unit: "1", Bounds: devicetable.One},
+	nvidia.DecUtil: {Name: "DCGM_FI_DEV_DEC_UTIL", Aliases: []string{"dcgm_dec_utilization"}, Number: 207, Scope: devicetable.Undivided, Unit: "%", Div: 100, Variants: []devicetable.Variant{
+		{Name: "DCGM_FI_DEV_DEC_UTIL_RATIO", Number: 1616, Type: devicetable.Double, Unit: "1"},
 	}},
 	nvidia.FBTotal: {Name: "DCGM_FI_DEV_FB_TOTAL", Aliases: []string{"dcgm_fb_total"}, Number: 250, Unit: "MiB", Mul: mib, Variants: []devicetable.Variant{
 		{Name: "DCGM_FI_DEV_FB_CAPACITY_BYTES", Number: 1625, Unit: "By", Bounds: devicetable.Memory, Finer: true},
@@ -78,8 +80,8 @@ var fields = []devicetable.Field{
 	}},
 	nvidia.GPUTemp:    {Name: "DCGM_FI_DEV_GPU_TEMP", Aliases: []string{"DCGM_FI_DEV_GPU_TEMP_CELSIUS", "dcgm_gpu_temp"}, Number: 150, Scope: devicetable.Board, Unit: "Cel", Signed: true},
 	nvidia.MemoryTemp: {Name: "DCGM_FI_DEV_MEMORY_TEMP", Aliases: []string{"DCGM_FI_DEV_MEMORY_TEMP_CELSIUS", "dcgm_memory_temp"}, Number: 140, Scope: devicetable.Board, Unit: "Cel", Signed: true, ZeroIsAbsent: true},
-	nvidia.FanSpeed: {Name: "DCGM_FI_DEV_FAN_SPEED", Number: 191, Scope: devicetable.Board, Unit: "%", Div: 100, Variants: []devicetable.Variant{
-		{Name: "DCGM_FI_DEV_FAN_SPEED_RATIO", Number: 1612, Type: devicetable.Double, Unit: "1"},
+	nvidia.FanSpeed: {Name: "DCGM_FI_DEV_FAN_SPEED", Number: 191, Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Fan, Variants: []devicetable.Variant{
+		{Name: "DCGM_FI_DEV_FAN_SPEED_RATIO", Number: 1612, Type: devicetable.Double, Unit: "1", Bounds: devicetable.Fan},
 	}},
 	nvidia.SMClock: {Name: "DCGM_FI_DEV_SM_CLOCK", Aliases: []string{"dcgm_sm_clock"}, Number: 100, Scope: devicetable.Board, Unit: "MHz", Mul: 1e6, Variants: []devicetable.Variant{
 		{Name: "DCGM_FI_DEV_SM_CLOCK_HERTZ", Number: 1603, Unit: "Hz", Finer: true},

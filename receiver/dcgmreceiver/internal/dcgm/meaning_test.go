@@ -125,9 +125,9 @@ func TestUtilizationRatioElsewhere(t *testing.T) {
 	assert.Equal(t, []string{"0.25"}, utilizations(r, "GPU-0"), "the name that has one meaning counts")
 }
 
-// TestRatiosAboveOne: what is a ratio by its name alone is refused above 1, but for fans.
+// TestRatiosAboveOne: what is a ratio by its name alone is refused above 1.05, but for fans.
 func TestRatiosAboveOne(t *testing.T) {
-	r := mapOnce(t, otel, onGPU("DCGM_FI_DEV_MEMORY_UTIL_RATIO", "37.000000"), onGPU("DCGM_FI_DEV_ENC_UTIL_RATIO", "1.000001"),
+	r := mapOnce(t, otel, onGPU("DCGM_FI_DEV_MEMORY_UTIL_RATIO", "37.000000"), onGPU("DCGM_FI_DEV_ENC_UTIL_RATIO", "1.050001"),
 		onGPU("DCGM_FI_DEV_DEC_UTIL_RATIO", "1.000000"), onGPU("DCGM_FI_DEV_FAN_SPEED_RATIO", "1.100000"), onGPU("DCGM_FI_DEV_FB_USED_BYTES", "1125899906842624"))
 	assert.Equal(t, []string{"hw.fan.speed_ratio{} 1.1", "hw.gpu.utilization{hw.gpu.task=decoder} 1"}, points(r, "GPU-0"))
 	assert.Equal(t, map[string]int{"implausible": 3}, refused(r))

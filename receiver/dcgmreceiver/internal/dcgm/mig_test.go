@@ -46,6 +46,24 @@ func TestMIG(t *testing.T) {
 	}, resource(r, "GPU-0"))
 }
 
+// TestMIGUtilization: old exporters print 0 for what NVML does not measure on an instance
+// (dcgm-exporter#216). The activity of its engine counts.
+func TestMIGUtilization(t *testing.T) {
+	for _, engine := range []string{"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"} {
+		for _, zero := range []string{"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO", "dcgm_gpu_utilization"} {
+			r := mapOnce(t, otel,
+				onMIG(7, zero, 0), onMIG(7, "DCGM_FI_DEV_MEM_COPY_UTIL", 0), onMIG(7, "DCGM_FI_DEV_ENC_UTIL", 0), onMIG(7, "DCGM_FI_DEV_DEC_UTIL", 0),
+				onMIG(7, engine, 0.98), onMIG(8, zero, 0),
+			)
+			assert.Equal(t, []string{"gpu.engine.active{} 0.98", "hw.gpu.utilization{hw.gpu.task=general} 0.98"}, points(r, "GPU-0/7"), zero)
+			assert.Empty(t, points(r, "GPU-0/8"), "no utilization of 0")
+			assert.Empty(t, points(r, "GPU-0"))
+			assert.Equal(t, map[string]int{"no_sensor": 5}, refused(r), zero)
+		}
+	}
+	assert.Equal(t, []string{"hw.gpu.utilization{hw.gpu.task=general} 0"}, points(mapOnce(t, otel, onGPU("DCGM_FI_DEV_GPU_UTIL", 0)), "GPU-0"))
+}
+
 func TestMIGOwnRowWins(t *testing.T) {
 	r := mapOnce(t, otel,
 		onMIG(7, "DCGM_FI_DEV_POWER_USAGE", 300), onGPU("DCGM_FI_DEV_POWER_USAGE", 200), onMIG(8, "DCGM_FI_DEV_POWER_USAGE", 400),

@@ -16,7 +16,9 @@ const (
 	// float64.
 	int64Blank = float64(1 << 63)
 	int32Blank = float64(0x7ffffff0)
-	fp64Blank  = float64(1 << 47)
+	// NVML_VALUE_NOT_AVAILABLE, -1, in 32 bits. A field with bounds refuses it as implausible.
+	uint32Blank = float64(1<<32 - 1)
+	fp64Blank   = float64(1 << 47)
 	// No GPU has 1 PiB of memory; what is below stays an int64 in bytes, summed over
 	// instances too.
 	maxMiB = float64(1 << 30)
@@ -35,6 +37,7 @@ func sentinel(f *devicetable.Field, v float64) bool {
 	}
 	return v >= int64Blank ||
 		v >= int32Blank && v <= int32Blank+3 && v == float64(int64(v)) ||
+		f.Type == devicetable.Int64 && f.Bounds == devicetable.NoBounds && v == uint32Blank ||
 		f.Type == devicetable.Double && v >= fp64Blank && v <= fp64Blank+3 ||
 		f.Unit == "MiB" && v >= maxMiB
 }

@@ -25,7 +25,7 @@ func TestEverySpelling(t *testing.T) {
 		if f.Label != "" {
 			continue // TestThrottle, TestHealth, TestXIDTotal, TestVariants
 		}
-		want := points(mapOnce(t, otel, onGPU(f.Name, 2)), "GPU-0")
+		want := points(mapOnce(t, otel, onGPU(f.Name, 1)), "GPU-0")
 		switch devicetable.ID(id) {
 		case nvidia.FBFree: // gives a limit together with others
 			assert.Empty(t, want)
@@ -34,7 +34,7 @@ func TestEverySpelling(t *testing.T) {
 		}
 		for _, name := range append([]string{f.Name}, f.Aliases...) { // variants: TestVariants
 			for _, typ := range []string{"gauge", "counter", "untyped"} {
-				r := mapOnce(t, otel, "# TYPE "+name+" "+typ, onGPU(name, 2))
+				r := mapOnce(t, otel, "# TYPE "+name+" "+typ, onGPU(name, 1))
 				assert.Equal(t, want, points(r, "GPU-0"), "%s as %s", name, typ)
 				assert.Empty(t, refused(r), name)
 			}
@@ -47,7 +47,7 @@ func TestKinds(t *testing.T) {
 	lines := []string{"# TYPE DCGM_FI_DEV_RETIRED_PENDING counter", "# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION gauge"}
 	for _, f := range Table.Fields {
 		if f.Label == "" {
-			lines = append(lines, onGPU(f.Name, 2))
+			lines = append(lines, onGPU(f.Name, 1))
 		}
 	}
 	kinds := map[string]names.Kind{}
@@ -106,6 +106,57 @@ func TestUnits(t *testing.T) {
 		"hw.power{} 697.234",
 		"hw.temperature{hw.sensor_location=gpu} -5",
 	}, points(r, "GPU-0"))
+}
+
+// TestBounds: DCGM at times prints figures that no device can have (go-dcgm#75, DCGM#152,
+// DCGM#199). They are no data. A ratio that is a little above 1 is 1.
+func TestBounds(t *testing.T) {
+	most := map[string]string{
+		"%": "100", "1": "1.05", "W": "10000", "Cel": "200", "MHz": "100000", "Hz": "1e11",
+		"{code}": "2147483647", "flag": "2147483647", "{lane}": "2147483647", "{generation}": "2147483647",
+	}
+	for name, f := range everyName() {
+		if f.Label != "" || most[f.Unit] == "" {
+			continue
+		}
+		for _, v := range []any{"4294967295", "153217000000000000"} {
+			if f.Unit == "Hz" && v == "4294967295" {
+				continue // 4.3 GHz
+			}
+			r := mapOnce(t, otel, onGPU(name, v))
+			assert.Empty(t, points(r, "GPU-0"), "%s %v", name, v)
+			assert.Equal(t, map[string]int{"implausible": 1}, refused(r), "%s %v", name, v)
+		}
+		assert.Empty(t, refused(mapOnce(t, otel, onGPU(name, most[f.Unit]))), name)
+	}
+	r := mapOnce(t, otel,
+		onGPU("DCGM_FI_DEV_GPU_UTIL", 153217), onGPU("DCGM_FI_DEV_MEM_COPY_UTIL", 101), onGPU("DCGM_FI_PROF_SM_ACTIVE", "1.741236"),
+		onGPU("DCGM_FI_PROF_DRAM_ACTIVE", "1.02"), onGPU("DCGM_FI_DEV_FAN_SPEED", 110), onGPU("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 4294967295),
+	)
+	assert.Equal(t, []string{
+		"gpu.dram.active{} 1",
+		"gpu.memory_controller.utilization{} 1",
+		"hw.fan.speed_ratio{} 1.1",
+	}, points(r, "GPU-0"))
+	assert.Equal(t, map[string]int{"implausible": 2, "sentinel": 1}, refused(r))
+	assert.Equal(t, "DCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-0\",gpu=\"0\",modelName=\"NVIDIA H100\"} 153217", r.Implausible, "what is logged")
+}
+
+// everyName are the fields by each of their names, in the unit of the name.
+func everyName() map[string]*devicetable.Field {
+	all := map[string]*devicetable.Field{}
+	for _, f := range Table.Fields {
+		names := append([]string{f.Name}, f.Aliases...)
+		for _, v := range f.Variants {
+			names = append(names, v.Name)
+		}
+		for _, name := range names {
+			if named, known := Table.Named(name); known && named.Or == nil {
+				all[name] = named.Field
+			}
+		}
+	}
+	return all
 }
 
 func TestMemoryLimit(t *testing.T) {

@@ -63,23 +63,37 @@ type sharedNode struct {
 	unknown map[*sharing.Scheduler]bool
 	// taken are the boards of reservation pods, divided those with parts.
 	taken, divided map[string]bool
-	// plugins are the schedulers with a device plugin of their own.
+	// plugins are the schedulers with a device plugin of their own. listed are the containers of the
+	// kubelet's list, true for those with devices.
 	plugins []*sharing.Scheduler
+	listed  map[owner.Owner]bool
 }
 
 // sharedBy takes of held what schedulers divide in another way than the kubelet lists it,
 // and returns the rest.
 func (b *Builder) sharedBy(held []entry, listed []kubeletID, a *kubelet.Answer, v View, tl *Tally) ([]entry, *sharedNode) {
-	n := &sharedNode{boards: map[string]part{}, unknown: map[*sharing.Scheduler]bool{}, taken: map[string]bool{}, divided: map[string]bool{}}
+	n := &sharedNode{boards: map[string]part{}, unknown: map[*sharing.Scheduler]bool{}, taken: map[string]bool{}, divided: map[string]bool{}, listed: map[owner.Owner]bool{}}
 	if v.Shared == nil {
 		return held, n
+	}
+	for _, s := range v.Shared.Reader.Schedulers {
+		if s.Parts {
+			n.plugins = append(n.plugins, s)
+		}
+	}
+	for _, pod := range a.List.GetPodResources() {
+		for _, c := range pod.GetContainers() {
+			n.listed[owner.Owner{Namespace: pod.GetNamespace(), Pod: pod.GetName(), Container: c.GetName()}] = false
+		}
+	}
+	for _, e := range held {
+		n.listed[e.owner] = true
 	}
 	rest, groups := n.reservations(held, v.Shared, tl)
 	boards := n.boardsOf(v.Shared, rest, listed, groups)
 	for _, s := range v.Shared.Reader.Schedulers {
 		n.unknown[s] = !v.Shared.Fresh
 		if s.Parts {
-			n.plugins = append(n.plugins, s)
 			rest = n.replaceParts(s, boards[s.Name], rest, v.Shared, tl)
 		}
 	}
@@ -90,7 +104,7 @@ func (b *Builder) sharedBy(held []entry, listed []kubeletID, a *kubelet.Answer, 
 			continue
 		}
 		if pod.Scheduler.Parts {
-			n.start(pod, boards[pod.Scheduler.Name])
+			n.unlisted(name, pod, boards[pod.Scheduler.Name], tl)
 			continue
 		}
 		n.place(name, pod, boards[pod.Scheduler.Name], tl)
@@ -140,16 +154,24 @@ func (n *sharedNode) boardsOf(shared *Shared, held []entry, listed []kubeletID, 
 		if own == nil {
 			own = sharing.Boards{}
 		}
-		if s.Parts {
-			for _, id := range listed {
-				n.addPart(own, s, id, shared.Memory)
-			}
-			for _, e := range held {
-				n.addPart(own, s, e.kubeletID, shared.Memory)
+		resources := map[string]string{} // by board
+		add := func(id kubeletID) {
+			// The node's object may lack the board of a part that the kubelet lists.
+			if gpu := n.partOf(s, id); gpu != "" {
+				resources[gpu] = id.resource
+				if _, ok := own[gpu]; !ok {
+					own[gpu] = sharing.Board{ID: gpu, Memory: shared.Memory}
+				}
 			}
 		}
+		for _, id := range listed {
+			add(id)
+		}
+		for _, e := range held {
+			add(e.kubeletID)
+		}
 		for _, board := range own {
-			n.boards[board.ID] = part{scheduler: s, resource: s.Resource, board: board.ID}
+			n.boards[board.ID] = part{scheduler: s, resource: cmp.Or(resources[board.ID], s.Resource), board: board.ID}
 		}
 		boards[s.Name] = own
 	}
@@ -160,99 +182,6 @@ func (n *sharedNode) boardsOf(shared *Shared, held []entry, listed []kubeletID, 
 		n.boards[id] = part{scheduler: s, resource: s.Resource, board: id}
 	}
 	return boards
-}
-
-// addPart adds the board of a part that the kubelet lists, where the node's object does
-// not have it.
-func (n *sharedNode) addPart(own sharing.Boards, s *sharing.Scheduler, id kubeletID, memory int64) {
-	if gpu := partOf(s, id); gpu != "" {
-		if _, ok := own[gpu]; !ok {
-			own[gpu] = sharing.Board{ID: gpu, Memory: memory}
-		}
-	}
-}
-
-// partOf is the board in an id of the scheduler's device plugin; empty: it is another one's.
-func partOf(s *sharing.Scheduler, id kubeletID) string {
-	if parsed := deviceid.ParseKubelet(id.resource, id.id); id.resource == s.Resource && !parsed.Resolved && parsed.Shared && deviceid.IsGPU(parsed.Device) {
-		return parsed.Device
-	}
-	return ""
-}
-
-// replaceParts replaces what the kubelet lists for the containers of a scheduler by what
-// the scheduler wrote. Where that cannot be used, held stays as it is.
-func (n *sharedNode) replaceParts(s *sharing.Scheduler, boards sharing.Boards, held []entry, shared *Shared, tl *Tally) []entry {
-	rest := make([]entry, 0, len(held))
-	for len(held) > 0 {
-		count := 1
-		for count < len(held) && held[count].owner == held[0].owner {
-			count++
-		}
-		own := held[:count]
-		held = held[count:]
-		isPart := func(e entry) bool { return partOf(s, e.kubeletID) != "" }
-		if !slices.ContainsFunc(own, isPart) {
-			rest = append(rest, own...)
-			continue
-		}
-		name := types.NamespacedName{Namespace: own[0].owner.Namespace, Name: own[0].owner.Pod}
-		pod := shared.Pods[name]
-		if pod.Ended && pod.Scheduler == s {
-			// Kubelets before 1.34 list it until it is deleted.
-			rest = append(rest, slices.DeleteFunc(slices.Clone(own), isPart)...)
-			continue
-		}
-		placed, err := partsFor(own[0].owner, s, pod, boards)
-		if err != nil || len(placed) == 0 {
-			n.unknown[s] = true
-			rest = append(rest, own...)
-			if err != nil {
-				tl.Unusable = append(tl.Unusable, Unusable{s.Name, name, err})
-			}
-			continue
-		}
-		n.parts = append(n.parts, placed...)
-		rest = append(rest, slices.DeleteFunc(slices.Clone(own), isPart)...)
-	}
-	return rest
-}
-
-// partsFor are the parts of boards that a container has; none: nothing was written for it.
-func partsFor(o owner.Owner, s *sharing.Scheduler, pod sharing.Pod, boards sharing.Boards) ([]part, error) {
-	if pod.Scheduler != s {
-		return nil, nil
-	}
-	if pod.Err != nil {
-		return nil, pod.Err
-	}
-	var all []part
-	for _, g := range pod.Grants {
-		if g.Container != o.Container {
-			continue
-		}
-		id, share, err := boards.Find(g)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, part{o, s, s.Resource, id, share, g.Cores})
-	}
-	return all, nil
-}
-
-// start notes the boards that init containers of a pod may use: they are not free.
-func (n *sharedNode) start(pod sharing.Pod, boards sharing.Boards) {
-	if !pod.Starting {
-		return
-	}
-	for _, g := range pod.Grants {
-		id, _, err := boards.Find(g)
-		if id == "" {
-			n.unknown[pod.Scheduler] = n.unknown[pod.Scheduler] || err != nil
-			continue
-		}
-		n.divided[id] = true
-	}
 }
 
 // place adds what a pod has of boards for which the kubelet lists nothing.
@@ -361,7 +290,7 @@ func (n *sharedNode) hides(id kubeletID, gpu string) bool {
 	if board, ok := n.boards[gpu]; ok && n.unknown[board.scheduler] {
 		return true
 	}
-	return slices.ContainsFunc(n.plugins, func(s *sharing.Scheduler) bool { return partOf(s, id) != "" })
+	return slices.ContainsFunc(n.plugins, func(s *sharing.Scheduler) bool { return n.partOf(s, id) != "" })
 }
 
 func (p part) compare(o part) int {

@@ -123,7 +123,8 @@ func TestHAMi(t *testing.T) {
 
 	// An annotation takes nothing from what the kubelet resolves.
 	whole := node{Devices: map[string][]string{gpuName: {gpuA}}, Pods: []pod{holds("ml", "whole", gpuName, gpuA)}}
-	s, _ = built(t, whole, sharedOf("hami", vgpu("whole", gpuA, 1)), nil)
+	s, tl = built(t, whole, sharedOf("hami", vgpu("whole", gpuA, 1)), nil)
+	assert.Empty(t, tl.Unusable)
 	assert.Equal(t, []string{"ml/whole/main " + gpuA + " 1 nvidia.com/gpu none true"}, emitted(s))
 
 	// What the node's plugin registered decides about memory; scaled memory has scaled boards.
@@ -142,6 +143,51 @@ func TestHAMi(t *testing.T) {
 	unknown.Listed = true
 	_, tl = built(t, node{Devices: n.Devices, Pods: n.Pods[:1]}, unknown, nil)
 	assert.Equal(t, []string{"hami ml/q1 unknown_memory"}, unusable(tl))
+}
+
+// The resource of a device plugin has the name that it was installed with. Where it is one of
+// resource_names, all is as with the default; a pod with another one has what is not free.
+func TestRenamedResource(t *testing.T) {
+	const renamed = "nvidia.com/vgpu"
+	n := node{
+		Devices: map[string][]string{renamed: slices.Concat(slots(gpuA, 2), slots(gpuB, 2))},
+		Pods:    []pod{holds("ml", "a", renamed, gpuB+"-0"), holds("ml", "b", renamed, gpuA+"-0")},
+	}
+	shared := func(schedulers ...string) *Shared {
+		s := sharedOf("hami", vgpu("a", gpuA, 20480), vgpu("b", gpuA, 40960))
+		s.Reader.Schedulers = nil
+		for _, name := range schedulers {
+			s.Reader.Schedulers = append(s.Reader.Schedulers, sharing.Named(name))
+		}
+		s.Boards = map[string]sharing.Boards{"hami": {gpuA: {ID: gpuA, Memory: 81920}, gpuB: {ID: gpuB, Memory: 81920}}}
+		return s
+	}
+	want := []string{
+		"-/-/- " + gpuB + " 0 nvidia.com/vgpu hami true",
+		"ml/a/main " + gpuA + "::0 0.25 nvidia.com/vgpu hami true",
+		"ml/b/main " + gpuA + "::1 0.5 nvidia.com/vgpu hami true",
+	}
+	for _, schedulers := range [][]string{{"hami"}, {"koordinator", "hami", "volcano"}} {
+		b := newBuilder(t, func(b *Builder) { b.Read.Resources = matcher(t, renamed, gpuName) })
+		s, tl := b.Build(answer(&n, 1), View{Shared: shared(schedulers...)}, nil)
+		assert.Equal(t, want, emitted(s))
+		assert.Empty(t, tl.Unusable)
+	}
+
+	// It is not one of resource_names.
+	s, tl := built(t, n, shared("hami"), nil)
+	assert.Equal(t, []string{"-/-/- " + gpuB + " 0 nvidia.com/gpu hami true"}, emitted(s))
+	assert.Equal(t, []string{"hami ml/a unlisted", "hami ml/b unlisted"}, unusable(tl))
+	odd := shared("hami")
+	odd.Pods[types.NamespacedName{Namespace: "ml", Name: "b"}] = sharing.Pod{Scheduler: sharing.Named("hami"), Err: sharing.ErrMalformed}
+	s, tl = built(t, n, odd, nil)
+	assert.Empty(t, emitted(s), "b may have any board")
+	assert.Equal(t, []string{"hami ml/a unlisted", "hami ml/b malformed"}, unusable(tl))
+
+	// HAMi is not read: a part with the name of its resource is not Volcano's.
+	n = node{Devices: map[string][]string{gpuName: slots(gpuA, 1)}}
+	s, _ = built(t, n, shared("volcano"), nil)
+	assert.Equal(t, []string{"-/-/- node-a/" + gpuA + "-0 0 nvidia.com/gpu time_slicing false"}, emitted(s))
 }
 
 func TestSharedAttributes(t *testing.T) {

@@ -67,7 +67,7 @@ var fields = lacking([]devicetable.Field{
 	LimitMemoryMax:            {Name: "temperature.limit.memory_max", Scope: devicetable.Board, Unit: "Cel", ZeroIsAbsent: true, Bounds: devicetable.Celsius},
 	LimitGPUMax:               {Name: "temperature.limit.gpu_max", Scope: devicetable.Board, Unit: "Cel", ZeroIsAbsent: true, Bounds: devicetable.Celsius},
 	Margin:                    {Name: "temperature.margin", Scope: devicetable.Board, Unit: "Cel", Signed: true, Bounds: devicetable.Celsius},
-	FanSpeed:                  {Name: "fan.speed", Scope: devicetable.Board, Unit: "%", Div: 100, Label: labelFan, Several: devicetable.First},
+	FanSpeed:                  {Name: "fan.speed", Scope: devicetable.Board, Unit: "%", Div: 100, Bounds: devicetable.Fan, Label: labelFan, Several: devicetable.First},
 	nvidia.SMClock:            {Name: "clock.sm", Scope: devicetable.Board, Unit: "MHz", Mul: 1e6},
 	nvidia.MemClock:           {Name: "clock.memory", Scope: devicetable.Board, Unit: "MHz", Mul: 1e6},
 	nvidia.VideoClock:         {Name: "clock.video", Scope: devicetable.Board, Unit: "MHz", Mul: 1e6},

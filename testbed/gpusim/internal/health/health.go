@@ -101,6 +101,7 @@ type Board struct {
 	absent    int64 // since when the board is not on the page, plus 1; 0: it is
 	incident  []int // its codes
 	xidAt     int64
+	spread    bool     // an error of memory was not contained
 	faults    []fault  // codes 13 and 31
 	pages     [2]int64 // of the last pages that were retired
 	linkAt    int64
@@ -160,6 +161,7 @@ func (b *Board) see(s *Second) {
 	if s.Absent {
 		return
 	}
+	b.spread = b.spread && b.reasons[eccUncorrected].on
 	for _, x := range s.XIDs {
 		b.xid(x, s.At)
 	}
@@ -178,7 +180,7 @@ func (b *Board) see(s *Second) {
 	b.retired(s)
 	if s.ECC > 0 {
 		worst := failed
-		if s.Remaps {
+		if s.Remaps && !b.spread {
 			worst = degraded
 		}
 		b.raise(eccUncorrected, worst, resetGPU, s.At)
@@ -277,6 +279,13 @@ func (b *Board) xid(x XID, at int64) {
 	if reason < count {
 		was := b.reasons[reason]
 		b.raise(reason, max(s, was.state), max(a, was.action), at)
+	}
+	switch was := b.reasons[eccUncorrected]; x.Code {
+	case 94:
+		b.raise(eccUncorrected, max(degraded, was.state), resetGPU, at)
+	case 95:
+		b.spread = true
+		b.raise(eccUncorrected, failed, resetGPU, at)
 	}
 	if (x.Code == 13 || x.Code == 31) && !x.Crowd && x.Owner != "" {
 		b.faults = append(slices.DeleteFunc(slices.Clone(b.faults), func(f fault) bool { return f.XID == x }), fault{x, at, at})

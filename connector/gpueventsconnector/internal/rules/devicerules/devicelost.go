@@ -65,7 +65,7 @@ func nearly(staleness time.Duration) time.Duration { return staleness * 5 / 6 }
 func DescribeLost(d *subject.Device, blank bool, instances []string, ev *event.Event) {
 	d.About(ev)
 	if blank {
-		d.Describe(ev, " gives no values: its exporter names it, and reads nothing from it")
+		d.Describe(ev, " is on the page of its exporter, and every value of it is blank")
 	} else {
 		d.Describe(ev, " is gone: its exporter answers without it")
 	}
@@ -76,7 +76,7 @@ func DescribeLost(d *subject.Device, blank bool, instances []string, ev *event.E
 func DescribeFound(d *subject.Device, blank bool, ev *event.Event) {
 	d.About(ev)
 	if blank {
-		d.Describe(ev, " gives values again")
+		d.Describe(ev, " has values again")
 	} else {
 		d.Describe(ev, " is back")
 	}

@@ -77,6 +77,7 @@ type XIDs struct {
 	Happened []int64
 
 	exact bool              // an exporter counts, and no reader of its pages
+	shown bool              // the newest page has Last
 	at    pcommon.Timestamp // of the last page; 0: none, or before a restart
 }
 
@@ -174,7 +175,7 @@ func (s *XIDs) Take(counts []XIDCount, last int64, at pcommon.Timestamp, known b
 		}
 		changed = changed || c.Count != was
 	}
-	if last < 0 {
+	if s.shown = last >= 0; !s.shown {
 		return changed, duplicates
 	}
 	counted := slices.ContainsFunc(counts, func(x XIDCount) bool { return x.Code == last })
@@ -210,12 +211,13 @@ func (s *XIDs) Booted(since pcommon.Timestamp) {
 		s.Last = min(s.Last, 0)
 		return
 	}
-	if s.Last > 0 {
+	last := s.shown && !s.exact && s.Last > 0
+	if last {
 		s.Code(s.Last)
 	}
 	for i := range s.Codes {
 		c := &s.Codes[i]
-		if c.at < since && (c.Count.Counted() > 0 || !s.exact && c.Code == s.Last) {
+		if c.at < since && (c.Count.Counted() > 0 || last && c.Code == s.Last) {
 			c.at = s.at
 			c.Notice.Happened(1)
 			s.Happened = append(s.Happened, c.Code)

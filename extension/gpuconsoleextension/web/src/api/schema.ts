@@ -890,7 +890,7 @@ export interface components {
             devices: components["schemas"]["Device"][];
             /**
              * Format: date-time
-             * @description Of its newest utilization point; null if there was none within `config.remembered`.
+             * @description Of the newest reading of its devices, or when one was last known to be suspended; null if there was none within `config.remembered`.
              */
             data_time: string | null;
             data_age: number | null;
