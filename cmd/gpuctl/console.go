@@ -187,13 +187,23 @@ func (c *consoleClient) once(ctx context.Context, method, path string, query url
 	}
 	var e consoleapi.Error
 	if json.Unmarshal(text, &e) != nil || e.Reason == "" {
-		return 0, fmt.Errorf("%s is no console: it answered %d with something else", c.base.Host, resp.StatusCode)
+		return 0, fmt.Errorf("%s is no console: %s", c.base.Host, unexpected(resp))
 	}
 	wait := time.Duration(0)
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && e.Reason == consoleapi.Busy {
 		wait = time.Duration(min(max(seconds, 1), 10)) * time.Second
 	}
 	return wait, &refusal{e.Reason, fmt.Sprintf("%s %s (%s)", safetext.Strip(e.Text, 200), safetext.Strip(e.Detail, 1000), safetext.Strip(string(e.Reason), 50))}
+}
+
+// unexpected describes an answer that the asked endpoint does not give. A server with TLS
+// answers 400 to a request without.
+func unexpected(resp *http.Response) string {
+	text := fmt.Sprintf("it answered %d with something else", resp.StatusCode)
+	if resp.StatusCode == http.StatusBadRequest && resp.Request.URL.Scheme == "http" {
+		text += "; it may speak TLS: use https://"
+	}
+	return text
 }
 
 // refusal is an error that the console answers with.

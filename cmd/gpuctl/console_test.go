@@ -201,12 +201,15 @@ func TestConsoleThatDoesNotAnswer(t *testing.T) {
 	defer html.Close()
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secure.Close()
 	url := begin(t, fleet())
 	for _, test := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"services", "--endpoint", html.URL}, "is no console"},
+		{[]string{"services", "--endpoint", strings.Replace(secure.URL, "https:", "http:", 1)}, "it may speak TLS: use https://"},
 		{[]string{"services", "--endpoint", closed.URL}, "nothing answers"},
 		{[]string{"services", "--endpoint", url + "/elsewhere"}, "It cannot be. Details[31m. (upstream_unreachable)"},
 		{[]string{"services", "--endpoint", "ftp://x"}, "--endpoint is no address"},

@@ -184,7 +184,7 @@ func (c *controlClient) ask(ctx context.Context, s streams, path string, request
 	}
 	var answer controlAnswer
 	if json.Unmarshal(text, &answer) != nil || answer.Error == nil && len(answer.Records) == 0 && !answer.Enabled {
-		return fmt.Errorf("%s is no control endpoint: it answered %d with something else", base.Host, resp.StatusCode)
+		return fmt.Errorf("%s is no control endpoint: %s", base.Host, unexpected(resp))
 	}
 	if answer.Enabled && len(answer.Records) == 0 && c.output == "text" {
 		_, err := fmt.Fprintf(s.out, "%s: was enabled already\n", safetext.Strip(request["receiver"], 63))

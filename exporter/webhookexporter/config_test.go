@@ -133,6 +133,7 @@ func TestValidate(t *testing.T) {
 		{"capitals", ok(func(r *endpoint.Config) { r.Events = []string{"GPU.XID"} }), `"GPU.XID" matches no event: write gpu.xid`},
 		{"colons", ok(func(r *endpoint.Config) { r.Events = []string{"gpu:service:*"} }), `"gpu:service:*" matches no event: write gpu.service.*`},
 		{"misspelled pattern", ok(func(r *endpoint.Config) { r.Events = []string{"gpu.servcie.*"} }), "did you mean gpu.service.*?"},
+		{"a name cut short", ok(func(r *endpoint.Config) { r.Events = []string{"gpu.temp"} }), "did you mean gpu.temperature?"},
 		{"a part left out", ok(func(r *endpoint.Config) { r.Events = []string{"gpu.no_data"} }), "did you mean gpu.service.no_data?"},
 		{"no such event", ok(func(r *endpoint.Config) { r.Events = []string{"gpu.something.else.altogether"} }), "matches no event: there are gpu."},
 		{"empty pattern", ok(func(r *endpoint.Config) { r.Events = []string{""} }), "receivers::ops::events[0]"},

@@ -28,7 +28,8 @@ import (
 // The error names every key that is unknown, has the wrong shape, or is a duration
 // without a unit.
 func Unmarshal(conf *confmap.Conf, config any) error {
-	if errs := inStruct("", conf.ToStringMap(), reflect.TypeOf(config).Elem()); len(errs) > 0 {
+	root := reflect.TypeOf(config).Elem()
+	if errs := inStruct("", conf.ToStringMap(), root, root); len(errs) > 0 {
 		return errors.Join(errs...)
 	}
 	err := conf.Unmarshal(config)
@@ -82,7 +83,9 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-func inStruct(path string, values map[string]any, t reflect.Type) (errs []error) {
+// inStruct checks the keys of values against those of the struct t. The component's
+// configuration is of the type root.
+func inStruct(path string, values map[string]any, t, root reflect.Type) (errs []error) {
 	known := map[string]reflect.Type{}
 	open := fields(t, known)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -90,9 +93,9 @@ func inStruct(path string, values map[string]any, t reflect.Type) (errs []error)
 		field, found := known[key]
 		switch {
 		case found:
-			errs = append(errs, inValue(at, values[key], field)...)
+			errs = append(errs, inValue(at, values[key], field, root)...)
 		case !open:
-			errs = append(errs, errors.New(at+": there is no such key: "+remedy(key, slices.Sorted(maps.Keys(known)))))
+			errs = append(errs, errors.New(at+": there is no such key: "+remedy(at, key, slices.Sorted(maps.Keys(known)), root)))
 		}
 	}
 	return errs
@@ -124,7 +127,7 @@ func fields(t reflect.Type, known map[string]reflect.Type) (open bool) {
 	return open
 }
 
-func inValue(path string, v any, t reflect.Type) (errs []error) {
+func inValue(path string, v any, t, root reflect.Type) (errs []error) {
 	t = StructOf(pointed(t))
 	switch {
 	case v == nil:
@@ -140,10 +143,10 @@ func inValue(path string, v any, t reflect.Type) (errs []error) {
 		case !ok:
 			return []error{fmt.Errorf("%s: is %s, where keys and values belong: write them below it, indented", path, shape(v))}
 		case t.Kind() == reflect.Struct:
-			return inStruct(path, values, t)
+			return inStruct(path, values, t, root)
 		}
 		for _, key := range slices.Sorted(maps.Keys(values)) {
-			errs = append(errs, inValue(join(path, key), values[key], t.Elem())...)
+			errs = append(errs, inValue(join(path, key), values[key], t.Elem(), root)...)
 		}
 	case t.Kind() == reflect.Bool:
 		if _, ok := v.(bool); !ok {
@@ -156,7 +159,7 @@ func inValue(path string, v any, t reflect.Type) (errs []error) {
 	case t.Kind() == reflect.Slice:
 		list, _ := v.([]any)
 		for i, one := range list {
-			errs = append(errs, inValue(join(path, strconv.Itoa(i)), one, t.Elem())...)
+			errs = append(errs, inValue(join(path, strconv.Itoa(i)), one, t.Elem(), root)...)
 		}
 	}
 	return errs
@@ -235,10 +238,16 @@ func spelled(text string) string {
 	return "write a number and its unit (ms, s, m or h), as 15s"
 }
 
-// remedy names the key that was probably meant, else all that exist.
-func remedy(key string, known []string) string {
+// remedy names the key that was probably meant or the place where the key belongs, else
+// all keys that exist.
+func remedy(path, key string, known []string, root reflect.Type) string {
 	if near := Nearest(key, known); near != "" {
 		return "did you mean " + near + "?"
+	}
+	outer := map[string]reflect.Type{}
+	fields(root, outer)
+	if section, _, below := strings.Cut(path, "::"); below && outer[key] != nil {
+		return fmt.Sprintf("%s belongs beside %s, not below it: move it there", key, section)
 	}
 	if len(known) > 12 {
 		return "remove it; the component's README lists the keys"
@@ -246,14 +255,27 @@ func remedy(key string, known []string) string {
 	return "use " + strings.Join(known, ", ")
 }
 
-// Nearest is the one of some names that a person probably meant who wrote
-// another; empty if none is near.
+// Nearest returns the name that a person probably meant who wrote another: the one that
+// differs in few letters, else the only one that begins with what was written. It is
+// empty if there is none.
 func Nearest(written string, names []string) string {
 	best, least := "", max(1, len(written)/3)+1
 	for _, name := range names {
 		if d := distance(strings.ToLower(written), strings.ToLower(name)); d < least {
 			best, least = name, d
 		}
+	}
+	if best != "" || len(written) < 3 {
+		return best
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, strings.ToLower(written)) {
+			continue
+		}
+		if best != "" {
+			return ""
+		}
+		best = name
 	}
 	return best
 }

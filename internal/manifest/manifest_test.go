@@ -75,6 +75,7 @@ func TestManifestGeneratedCodeAndGoModAgree(t *testing.T) {
 	generated := string(read(t, "cmd", "otelcol-gpu", "components.go"))
 	main := string(read(t, "cmd", "otelcol-gpu", "main.go"))
 
+	assert.Contains(t, string(read(t, "docs", "custom-distribution.md")), "**Go.** "+rootMod.Go.Version+" or newer")
 	assert.Empty(t, rootMod.Replace, "importers ignore our replaces: the root go.mod has none")
 	assert.Contains(t, main, `"`+m.Dist.Version+`"`, "main.go is generated from another version: run make generate")
 	assert.Contains(t, string(read(t, "CHANGELOG.md")), "## "+m.Dist.Version)
@@ -115,6 +116,7 @@ func TestManifestGeneratedCodeAndGoModAgree(t *testing.T) {
 // forgotten.
 func TestEveryComponentIsInTheManifest(t *testing.T) {
 	text := string(read(t, "builder-config.yaml"))
+	distribution, overview := string(read(t, "docs", "custom-distribution.md")), string(read(t, "README.md"))
 	found := 0
 	for _, class := range []string{"receiver", "processor", "exporter", "connector", "extension"} {
 		folders, err := filepath.Glob(filepath.Join(root, class, "*", "factory.go"))
@@ -123,6 +125,8 @@ func TestEveryComponentIsInTheManifest(t *testing.T) {
 			found++
 			folder := filepath.Base(filepath.Dir(f))
 			assert.Contains(t, text, "import: "+module+"/"+class+"/"+folder+"\n")
+			assert.Contains(t, distribution, "| `"+module+"/"+class+"/"+folder+"` |", "docs/custom-distribution.md lists every component")
+			assert.Contains(t, overview, "]("+class+"/"+folder+"/README.md)", "README.md lists every component")
 			assert.Contains(t, string(read(t, class, folder, "config.go")), "configkeys.Unmarshal(conf, c)",
 				"%s reads its configuration strictly", folder)
 		}

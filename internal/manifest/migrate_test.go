@@ -163,8 +163,14 @@ func ours(t *testing.T) string {
 	return all.String()
 }
 
+var (
+	ownName    = regexp.MustCompile(`^(?:gpu|hw|gen_ai|inference|nccl|slurm|training)\.`)
+	recorded   = regexp.MustCompile(`^[a-z_]+:[a-z_]+:[0-9a-z]+$`)
+	alertNames = regexp.MustCompile(`\[([A-Z]\w+)\]\(runbooks/`)
+)
+
 // What the second column of the guide's tables calls ours is ours: names, series,
-// and keys of configurations.
+// recorded series, alerts, and keys of configurations.
 func TestNamesInTheMigrationGuide(t *testing.T) {
 	guide := string(read(t, "docs", "migrate.md"))
 	vocabulary := ours(t)
@@ -172,13 +178,32 @@ func TestNamesInTheMigrationGuide(t *testing.T) {
 		"dcgm": "receiver/dcgmreceiver", "gpu_summary": "processor/gpusummaryprocessor", "gpu_store": "extension/gpustoreextension",
 		"gpu_console": "extension/gpuconsoleextension", "webhook": "exporter/webhookexporter",
 	}
+	rules := ""
+	files, err := filepath.Glob(filepath.Join(root, "mixin", "rules", "*.yaml"))
+	require.NoError(t, err)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		rules += string(text)
+	}
+	// Components are no series.
+	vocabulary += string(read(t, "docs", "custom-distribution.md"))
 	checked := 0
 	for _, row := range rows(guide, "|") {
 		if len(row) < 2 {
 			continue
 		}
+		for _, alert := range alertNames.FindAllStringSubmatch(row[1], -1) {
+			checked++
+			assert.Contains(t, rules, "alert: "+alert[1]+"\n", "there is no such alert")
+		}
 		for _, found := range cell.FindAllStringSubmatch(row[1], -1) {
 			word := strings.TrimSpace(found[1])
+			if recorded.MatchString(word) {
+				checked++
+				assert.Contains(t, rules, "record: "+word+"\n", "there is no such recorded series")
+				continue
+			}
 			name := regexp.MustCompile(`^[a-z0-9_.]+`).FindString(word)
 			component, key, isKey := strings.Cut(word, "::")
 			switch {
@@ -186,13 +211,13 @@ func TestNamesInTheMigrationGuide(t *testing.T) {
 				checked++
 				require.Contains(t, readmes, component)
 				assert.Contains(t, string(read(t, readmes[component], "README.md")), "`"+key+"`", "%s has no such key", component)
-			case strings.HasPrefix(name, "gpu.") || strings.HasPrefix(name, "hw."):
+			case ownName.MatchString(name):
 				checked++
 				assert.True(t, strings.Contains(vocabulary, `"`+name+`"`) || strings.Contains(vocabulary, "`"+name+"`"), "%s is no name of ours", name)
 			}
 		}
 		for _, series := range regexp.MustCompile(`\b(?:gpu|hw)_[a-z0-9_]+`).FindAllString(strings.Join(row[1:], " "), -1) {
-			if strings.Contains(row[1], series+"::") {
+			if strings.Contains(row[1], series+"::") || strings.Contains(row[1], ":"+series+":") {
 				continue
 			}
 			checked++

@@ -79,7 +79,7 @@ func (c Cause) Remedy(container bool) string {
 	case CauseFrames:
 		return "install otelcol-gpu-nvml of the same release as this program"
 	case CauseHelperMissing:
-		return "install otelcol-gpu-nvml beside this program or in PATH, from the release or with go install github.com/otelcol-gpu/otelcol-gpu/cmd/otelcol-gpu-nvml, or set helper"
+		return "install otelcol-gpu-nvml beside this program or in PATH (make build in a checkout of otelcol-gpu writes it to bin/), or set helper"
 	case CauseMachine:
 		return "install otelcol-gpu-nvml for this machine's architecture: there are builds for amd64 and arm64"
 	case CauseLoader:

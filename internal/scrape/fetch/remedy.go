@@ -4,6 +4,7 @@
 package fetch
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -94,6 +95,10 @@ func (e *Exporter) tlsRemedy(err error) string {
 			return "the port speaks TLS: use https:// in " + e.Type + "::endpoints, with scrape::tls_config"
 		}
 		return "the exporter speaks no TLS: use http:// in " + e.Type + "::endpoints"
+	}
+	var invalid x509.CertificateInvalidError
+	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
+		return "renew the exporter's certificate; if it is valid, set this machine's clock"
 	}
 	return "check scrape::tls_config (ca_file, server_name, cert_file) against the exporter's certificate"
 }

@@ -4,6 +4,7 @@
 package exporterpage
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -258,6 +259,7 @@ func TestRemedies(t *testing.T) {
 		"redirects to into":   &fetch.RedirectError{To: "http://b", Within: "a"},
 		"speaks no TLS":       errors.New("http: server gave HTTP response to HTTPS client"),
 		"the port speaks TLS": errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x15\x03\x01\x00\x02\x02"`),
+		"renew":               &url.Error{Op: "Get", Err: &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}},
 		"tls_config":          &url.Error{Op: "Get", Err: x509.UnknownAuthorityError{}},
 		"name":                fmt.Errorf("x: %w", fetch.ErrTooLarge),
 	} {

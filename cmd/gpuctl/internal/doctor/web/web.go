@@ -98,6 +98,8 @@ func Why(err error) string {
 		return "no answer in time"
 	case errors.As(err, &unknown):
 		return "its certificate is of an authority that is not trusted"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "its certificate is not valid at this time: renew it, or set the clock of this machine"
 	case errors.As(err, &host), errors.As(err, &invalid):
 		return "its certificate is not valid: " + err.Error()
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"), strings.Contains(err.Error(), "first record does not look like a TLS handshake"):
