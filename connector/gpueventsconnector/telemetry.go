@@ -65,6 +65,10 @@ func (c *gpuEvents) report(ctx context.Context, n *engine.Counts) {
 		c.logger.Warn("two exporters count the XIDs of one device, following one of them: scrape one exporter for each GPU",
 			zap.String("hw.id", n.DuplicateOn.ID))
 	}
+	if x := n.HeldOnly; x.Withheld > 0 {
+		c.logger.Warn("GPUs without an owner are not on the exporter's page, and are not lost: dcgm-exporter from 4.1.3 to 4.7.0 leaves them out with --kubernetes-virtual-gpus or --kubernetes-enable-dra: run it without these flags",
+			zap.String("node", x.Exporter.Node), zap.String("address", x.Exporter.Address), zap.Int64("port", x.Exporter.Port), zap.Int64("gpus", x.Withheld))
+	}
 	if n.LeftOut > 0 {
 		c.telemetry.GpuEventsHealthReasonsLeftOut.Add(ctx, n.LeftOut)
 		c.logger.Warn("reasons against a GPU are not listed: raise health::max_reasons", zap.String("hw.id", n.LeftOutOf.ID))

@@ -72,6 +72,11 @@ type absence struct {
 	blank      int                // times since then with a point of the device, and no value of it
 	gaps       [2]time.Duration   // between its last points; 0: not known
 	lost       condition.Condition
+
+	owned    pcommon.Timestamp // of the newest page on which it, a part or a replica had an owner
+	listed   time.Duration     // when the kubelet listed it last; 0: never
+	free     bool              // without an owner
+	withheld bool              // its exporter prints devices with an owner alone
 }
 
 // latest is the newest time of a point of the device.
@@ -233,6 +238,7 @@ const (
 	ofExporterFrozen
 	ofExporterUnrecognized
 	ofReconfiguring
+	ofAllocation
 	ofSchedulable
 	ofNodeInfo
 	ofService
@@ -243,7 +249,7 @@ const (
 var kinds = map[string]kind{
 	names.ExporterUp.Name: ofExporterUp, names.ExporterFrozen.Name: ofExporterFrozen,
 	names.ExporterUnrecognized.Name:    ofExporterUnrecognized,
-	names.GPUNodeMIGReconfiguring.Name: ofReconfiguring, names.GPUNodeSchedulable.Name: ofSchedulable,
+	names.GPUNodeMIGReconfiguring.Name: ofReconfiguring, names.GPUAllocation.Name: ofAllocation, names.GPUNodeSchedulable.Name: ofSchedulable,
 	names.GPUNodeInfo.Name: ofNodeInfo,
 }
 

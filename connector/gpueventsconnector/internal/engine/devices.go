@@ -27,6 +27,7 @@ type devices struct {
 	ras        notices
 	corrected  bool // ras reports what was corrected
 	rising     []rising
+	heldOnly   bool // an exporter that prints devices with an owner alone was reported
 	lost       struct {
 		on        bool
 		scrapes   int

@@ -39,6 +39,7 @@ type Counts struct {
 	InvalidExample string           // the metric of one of them
 	Duplicate      int64            // counts of XIDs that two exporters have in turn
 	DuplicateOn    subject.DeviceID // one of their devices
+	HeldOnly       HeldOnly         // the first exporter of all that prints devices with an owner alone
 	LeftOut        int64            // reasons against boards that events do not list
 	LeftOutOf      subject.DeviceID // one of those boards
 	Refused        map[string]int64 // events that were not raised or cleared, by name
@@ -46,6 +47,12 @@ type Counts struct {
 	Lines          map[kernellog.Outcome]int64
 	UnknownGPU     kernellog.Line // one of those with that outcome
 	Apart          time.Duration  // between pages that are too rare to find stragglers; 0: none are
+}
+
+// HeldOnly is an exporter that prints devices with an owner alone, and how many others its node has.
+type HeldOnly struct {
+	Exporter subject.ExporterID
+	Withheld int64
 }
 
 // ledger has the time, the events that wait for the next component, the limits of both,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/rules/devicerules"
 	"github.com/otelcol-gpu/otelcol-gpu/connector/gpueventsconnector/internal/subject"
+	"github.com/otelcol-gpu/otelcol-gpu/internal/deviceid"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/event"
 	"github.com/otelcol-gpu/otelcol-gpu/internal/names"
 )
@@ -43,6 +44,44 @@ func (s *devices) reconfiguring(n subject.Node, at pcommon.Timestamp, on bool) {
 	site.at, site.seen, site.mig = at, s.now, on
 }
 
+// owned notes that a device, or a replica of it, has an owner on the page of the time at, and
+// with it the GPU that it is a part of.
+func (s *devices) owned(id subject.DeviceID, parent string, at pcommon.Timestamp) {
+	id.ID, _ = deviceid.CutReplica(id.ID)
+	for _, some := range [...]string{id.ID, parent} {
+		if d := s.all[subject.DeviceID{Cluster: id.Cluster, ID: some}]; d != nil {
+			d.owned = max(d.owned, at)
+		}
+	}
+}
+
+// listed notes that the kubelet lists a device, with an owner or without.
+func (s *devices) listed(id subject.DeviceID, free bool) {
+	if d := s.all[id]; d != nil {
+		d.absence.listed, d.free = s.now, free
+	}
+}
+
+// withheld reports whether a device is absent because its exporter prints devices with an
+// owner alone, as dcgm-exporter does with virtual GPUs or DRA. All devices on the page have
+// one then. It is absent like others before it, or as the kubelet lists it without an owner,
+// or because it left the page together with others without one.
+func (s *devices) withheld(d *device, page *heldPage) bool {
+	board := d
+	if d.Facts.Parent != "" {
+		if board = s.all[subject.DeviceID{Cluster: d.ID.Cluster, ID: d.Facts.Parent}]; board == nil {
+			return false
+		}
+	}
+	switch {
+	case d.lost.Level > 0:
+		return false
+	case board.absence.listed != 0 && s.now-board.absence.listed <= s.staleness+grace:
+		return board.free
+	}
+	return page.before || !board.hadOwner() && page.left[board.latest()] > 1
+}
+
 // miss counts a successful scrape of an exporter for those of its devices that were not
 // on its page, and raises gpu.device.lost after enough of them.
 //
@@ -61,6 +100,8 @@ func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp, unrecognized 
 	}
 	s.boards.page(n, site, at)
 	relayout := site.relayout(s.now)
+	var held *heldPage // once a device is missing
+	withheld := int64(0)
 	for d := range site.devices {
 		seen := d.latest()
 		if seen == at {
@@ -68,10 +109,18 @@ func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp, unrecognized 
 				d.exporter = x
 				s.changed = true
 			}
-			d.missed = 0
+			d.missed, d.absence.withheld = 0, false
 			continue
 		}
 		if d.exporter != x || seen > at || unrecognized {
+			continue
+		}
+		if held == nil {
+			held = site.held(x, at)
+		}
+		if d.absence.withheld = held.all && s.withheld(d, held); d.absence.withheld {
+			d.missed = 0
+			withheld++
 			continue
 		}
 		s.boards.missing(d)
@@ -103,6 +152,9 @@ func (s *devices) miss(x subject.ExporterID, at pcommon.Timestamp, unrecognized 
 				s.drop(d, "is no part of its GPU's MIG layout any more")
 			}
 		}
+	}
+	if withheld > 0 && !s.heldOnly {
+		s.heldOnly, s.counts.HeldOnly = true, HeldOnly{Exporter: x, Withheld: withheld}
 	}
 }
 

@@ -181,8 +181,13 @@ func (e *Engine) readResource(r *resource, rm pmetric.ResourceMetrics) {
 
 // see notes that there is telemetry of the resource.
 func (e *Engine) see(r *resource, metric string, at pcommon.Timestamp) {
-	if e.devices.on && r.Device.ID != "" && !r.NotGPU && !r.Replica && metric != names.GPUAllocation.Name {
-		e.deviceAt(r, r.Device.ID, at)
+	if e.devices.on && r.Device.ID != "" && !r.NotGPU && metric != names.GPUAllocation.Name {
+		if !r.Replica {
+			e.deviceAt(r, r.Device.ID, at)
+		}
+		if r.Facts.Owner.Owned() {
+			e.devices.owned(r.Device, r.Facts.Parent, at)
+		}
 	}
 	if e.onServices {
 		device := r.Device.ID
@@ -241,6 +246,8 @@ func (e *Engine) readPoint(r *resource, in *input, p pmetric.NumberDataPoint) {
 		e.readDevice(r, in, p, v)
 	case ofReconfiguring:
 		e.devices.reconfiguring(r.node(p), p.Timestamp(), v > 0)
+	case ofAllocation:
+		e.devices.listed(subject.DeviceID{Cluster: r.Device.Cluster, ID: points.Str(p.Attributes(), names.HwID)}, v == 0)
 	case ofSchedulable:
 		e.nodes.schedulable(r.node(p), p.Timestamp(), v > 0)
 	case ofNodeInfo:

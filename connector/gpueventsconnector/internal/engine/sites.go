@@ -86,6 +86,37 @@ func (s *site) partOf(d *device, at pcommon.Timestamp) bool {
 	return false
 }
 
+// heldPage is what a page shows of an exporter that prints devices with an owner alone.
+type heldPage struct {
+	all    bool                      // every board on it has an owner
+	left   map[pcommon.Timestamp]int // boards without an owner that left, by their newest page
+	before bool                      // the exporter printed devices with an owner alone before
+}
+
+// held returns what the page of an exporter of the time at shows.
+func (s *site) held(x subject.ExporterID, at pcommon.Timestamp) *heldPage {
+	page := heldPage{left: map[pcommon.Timestamp]int{}}
+	some, free := false, false
+	for d := range s.devices {
+		switch {
+		case d.Facts.Parent != "":
+		case d.latest() == at:
+			some, free = true, free || d.owned != at
+		case d.exporter != x:
+		default:
+			page.before = page.before || d.absence.withheld
+			if !d.hadOwner() {
+				page.left[d.latest()]++
+			}
+		}
+	}
+	page.all = some && !free
+	return &page
+}
+
+// hadOwner reports whether the device had an owner on its newest page.
+func (d *device) hadOwner() bool { return d.owned != 0 && d.owned == d.latest() }
+
 // divided reports whether the GPU has MIG instances now.
 func (s sites) divided(d *device) bool {
 	at := s.of(d)

@@ -19,11 +19,11 @@ import (
 // DeviceLost is gpu.device.lost.
 var DeviceLost = rule.Rule{
 	Event: names.EventDeviceLost, Set: rule.Device,
-	Reads: []rule.Input{{Metric: &names.ExporterUp}, {Metric: &names.GPUNodeMIGReconfiguring}, {Metric: &names.GPUDeviceSuspended}},
+	Reads: []rule.Input{{Metric: &names.ExporterUp}, {Metric: &names.GPUNodeMIGReconfiguring}, {Metric: &names.GPUDeviceSuspended}, {Metric: &names.GPUAllocation}},
 	// The successful scrapes in a row without the device.
 	Keys: []rule.Key{rule.Count("scrapes", 3, 1, 1000)},
 	Doc: rule.Doc{
-		Raised:  "absent from 3 `scrapes` in a row that succeeded, and for about 3 of its own intervals; or on them without a value",
+		Raised:  "absent from 3 `scrapes` in a row that succeeded, and for about 3 of its own intervals; or on them without a value; not where its exporter leaves out what has no owner",
 		Cleared: "seen again, with values, or replaced by another board", Severity: "ERROR", Key: perDevice,
 	},
 }
