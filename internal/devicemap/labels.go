@@ -48,7 +48,7 @@ type row struct {
 // read sorts labels. Empty values and texts that stand for no value count as absent.
 func (r *row) read(v *Vendor, labels []label) {
 	*r = row{}
-	var exported, scraped bool
+	var exported, scraped, ofPart bool
 	for _, l := range labels {
 		key, text := l.key, l.value
 		if v.absentText(text) {
@@ -79,6 +79,7 @@ func (r *row) read(v *Vendor, labels []label) {
 			}
 		case exporterlabels.PodLabel, exporterlabels.VGPU, exporterlabels.HPCJob, exporterlabels.DRA:
 			r.owner.more = append(r.owner.more, label{key, text})
+			ofPart = ofPart || exporterlabels.OfPart(key)
 			if fact, known := v.Facts[key]; known {
 				r.facts.text[fact] = text
 			}
@@ -92,6 +93,9 @@ func (r *row) read(v *Vendor, labels []label) {
 		r.readExported(v, labels)
 	case scraped && v.PodNeedsContainer && r.owner.container == "":
 		r.owner.pod, r.owner.namespace, r.owner.podUID = "", "", ""
+	}
+	if ofPart && r.part == "" {
+		r.owner.ofPart = true
 	}
 	if len(r.owner.more) > 1 {
 		slices.SortFunc(r.owner.more, func(a, b label) int {

@@ -17,6 +17,9 @@ type owner struct {
 	namespace, pod, container, podUID string
 	// vgpu, hpc_job, dra_* and pod_label_*, sorted by key.
 	more []label
+	// ofPart: the claim is for a part that the row does not identify. The owner has not the
+	// board.
+	ofPart bool
 }
 
 func (h *owner) empty() bool {
@@ -41,6 +44,7 @@ func (h *owner) same(o *owner) bool {
 // merge adds the labels of another row of the same owner.
 func (h *owner) merge(o *owner) {
 	keep(&h.podUID, o.podUID)
+	h.ofPart = h.ofPart || o.ofPart
 	if slices.Equal(h.more, o.more) {
 		return
 	}
@@ -53,8 +57,8 @@ func (h *owner) merge(o *owner) {
 	}
 }
 
-// shared reports whether the owner has a replica of the device.
-func (h *owner) shared() bool { return h.label(names.ExporterVGPU) != "" }
+// shared reports whether the owner has a replica or a part of the device.
+func (h *owner) shared() bool { return h.ofPart || h.label(names.ExporterVGPU) != "" }
 
 func (h *owner) label(key string) string {
 	for i := range h.more {

@@ -117,3 +117,6 @@ func Classify(key string) Label {
 // target had one of that name already. Its value is the exporter's own word and
 // wins over the plain spelling beside it.
 func Exported(key string) bool { return strings.HasPrefix(key, "exported_") }
+
+// OfPart reports whether a label of a claim names a part of a GPU, as dra_mig_profile does.
+func OfPart(key string) bool { return strings.HasPrefix(key, "dra_mig_") }

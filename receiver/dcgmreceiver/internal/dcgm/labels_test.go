@@ -145,6 +145,34 @@ func TestMIGUUID(t *testing.T) {
 	assert.NotContains(t, resource(r, "GPU-0"), "gpu.mig.uuid")
 }
 
+// TestClaimOfAPart: with DRA, old exporters print the rows of a board for each claim of a part,
+// without the instance (dcgm-exporter#532). The owner of a claim has the part, not the board.
+func TestClaimOfAPart(t *testing.T) {
+	claim := func(pod string) string {
+		return fmt.Sprintf(`pod=%q,namespace="ml",dra_claim_name="c-%s",dra_mig_device_uuid="MIG-%s",dra_mig_profile="1g.12gb"`, pod, pod, pod)
+	}
+	for name, page := range map[string][]string{
+		"one":                  {onGPU("DCGM_FI_DEV_POWER_USAGE", 200, claim("a")), onGPU("DCGM_FI_DEV_FB_USED", 9000, claim("a"))},
+		"some rows without it": {onGPU("DCGM_FI_DEV_POWER_USAGE", 200), onGPU("DCGM_FI_DEV_FB_USED", 9000, claim("a")), onGPU("DCGM_FI_DEV_GPU_TEMP", 40, `pod="a",namespace="ml"`)},
+	} {
+		r := mapOnce(t, otel, page...)
+		res := resource(r, "GPU-0")
+		assert.NotContains(t, res, "pod", name)
+		assert.NotContains(t, res, "dra_claim_name", name)
+		if !assert.Len(t, res["dcgm.holders"], 1, name) {
+			continue
+		}
+		assert.Equal(t, "a", res["dcgm.holders"].([]any)[0].(map[string]any)["pod"], name)
+		assert.Contains(t, points(r, "GPU-0"), "hw.power{} 200", name)
+	}
+	res := resource(mapOnce(t, otel, onGPU("DCGM_FI_DEV_FB_USED", 1, claim("a")), onGPU("DCGM_FI_DEV_FB_USED", 1, claim("b"))), "GPU-0")
+	assert.Len(t, res["dcgm.holders"], 2)
+	r := mapOnce(t, otel, onGPU("DCGM_FI_DEV_FB_USED", 1, `GPU_I_ID="7"`, claim("a")))
+	assert.Equal(t, "a", resource(r, "GPU-0/7")["pod"], "the instance is known")
+	r = mapOnce(t, otel, onGPU("DCGM_FI_DEV_FB_USED", 1, `pod="a",dra_claim_name="c",dra_device_name="gpu-0"`))
+	assert.Equal(t, "a", resource(r, "GPU-0")["pod"], "the claim is for the board")
+}
+
 func TestLimits(t *testing.T) {
 	t.Run("devices", func(t *testing.T) {
 		var page []string
