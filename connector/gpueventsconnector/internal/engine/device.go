@@ -229,6 +229,9 @@ func isMeasured(metric string) bool {
 	return false
 }
 
+// hadOwner reports whether the device had an owner on its newest page.
+func (d *device) hadOwner() bool { return d.owned != 0 && d.owned == d.latest() }
+
 // kind is what the points of a metric are about.
 type kind uint8
 

@@ -114,9 +114,6 @@ func (s *site) held(x subject.ExporterID, at pcommon.Timestamp) *heldPage {
 	return &page
 }
 
-// hadOwner reports whether the device had an owner on its newest page.
-func (d *device) hadOwner() bool { return d.owned != 0 && d.owned == d.latest() }
-
 // divided reports whether the GPU has MIG instances now.
 func (s sites) divided(d *device) bool {
 	at := s.of(d)
