@@ -64,6 +64,7 @@ func (x *snapshots) complete(n *node) {
 		if b.shown(n) && (unplaced || !b.listed || b.placed(n)) || b.left(n) {
 			x.unnamed(n, b)
 		}
+		x.release(b) // before the next snapshot ends the time of this one
 	}
 	clear(n.unresolved)
 	n.unresolved = n.unresolved[:0]
