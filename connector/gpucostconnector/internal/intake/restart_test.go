@@ -137,3 +137,22 @@ func TestValuesBeforeTheFirstAllocation(t *testing.T) {
 	assert.Equal(t, 510*second, a.Time)
 	assert.Empty(t, s.boards[gpu(0)].waiting)
 }
+
+// A utilization from before the first snapshot covers the time after it, also where the next
+// utilization comes later than the next snapshots.
+func TestAValueBeforeTheFirstAllocationCountsAtOnce(t *testing.T) {
+	s := newStory(t, nil)
+	every(t0, t0+2*minute, 5*second, func(at int64) {
+		b := newBatch()
+		if (at-t0)%(30*second) == 0 {
+			b.busy(device("n", gpu(0), h100), at, 1)
+		}
+		if at > t0 {
+			b.holds("n", at, pod("a"), gpu(0), 1)
+		}
+		s.read(at, b)
+	})
+	a := s.total("a")
+	assert.Positive(t, a.Time)
+	assert.Equal(t, a.Time, a.Used)
+}
