@@ -133,7 +133,7 @@ async function checkPods(f, { truth, hit }, name) {
 async function checkEvents(f, { hit }) {
   const { events: all, raised, notices } = await collector.api("events", { active: true });
   const events = all.filter((e) => e.name !== "gpu.health"); // which sums up, and is not counted
-  assert.deepEqual(all.filter((e) => e.name === "gpu.health").map((e) => JSON.parse(e.attributes["gpu.health.reasons"])), f.health ? [[f.health]] : []);
+  assert.deepEqual(all.filter((e) => e.name === "gpu.health").map((e) => e.attributes["gpu.health.reasons"]), f.health ? [[f.health]] : []);
   assert.deepEqual(events.map((e) => e.name), f.event ? [f.event] : []);
   assert.deepEqual([raised, notices], [f.event && !f.notice ? 1 : 0, f.notice ? 1 : 0]);
   if (!f.event) return null;
