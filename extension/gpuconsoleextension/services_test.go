@@ -67,7 +67,7 @@ func TestPagesThatFollow(t *testing.T) {
 	}
 	assert.Equal(t, []string{"s0", "s1", "s2", "s3", "s4", "s5", "s6"}, names)
 	query.Set("q", "a")
-	assert.NotEqual(t, 7, ok[consoleapi.ServicesAnswer](c, "services", query).Total, "others are read anew")
+	assert.NotEqual(t, 7, ok[consoleapi.ServicesAnswer](c, "services", query).Total, "others are read again")
 }
 
 // countingStore counts the queries of a moment.

@@ -348,7 +348,7 @@ func TestLimits(t *testing.T) {
 	w.Fleet = NewFleet(10)
 	w.run(time.Minute)
 	assert.Equal(t, 10, w.Boards())
-	assert.Positive(t, w.TakeRefused())
+	assert.EqualValues(t, 4*6, w.TakeRefused(), "once for each board and page, whatever it has of points")
 	assert.Zero(t, w.TakeRefused())
 
 	w = newWorld()

@@ -28,7 +28,8 @@ var Reads = []rule.Input{
 type Source struct {
 	subject.Resource
 	board    *Board
-	searched bool // without a board, there is none that has a clock
+	searched bool // board was looked up, and is not known yet
+	left     bool // the resource is no board, or there is no room for it
 }
 
 // Input reads a point of a resource.
@@ -136,6 +137,10 @@ func (f *Fleet) find(s *Source) *Board {
 // add returns the board of a resource; nil if the resource is no board, or there is no room for
 // it. A part of a board, or a replica, only shows that its board is divided.
 func (f *Fleet) add(s *Source) *Board {
+	if s.left {
+		return nil
+	}
+	s.left = true // unless a board is opened below
 	if s.NotGPU || s.Device.ID == "" {
 		return nil
 	}
@@ -155,6 +160,7 @@ func (f *Fleet) add(s *Source) *Board {
 // open makes a board the one of the resource, and takes what the resource contains.
 func (f *Fleet) open(s *Source, b *Board) *Board {
 	if s.board = b; b != nil {
+		s.left = false
 		b.present(&s.Facts, s.Start, f.now, f.wall)
 	}
 	return b

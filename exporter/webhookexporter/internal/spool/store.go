@@ -227,7 +227,7 @@ type Limit struct {
 	Until       time.Time `json:"until"`
 }
 
-// SetLimit stores the rate limit of a receiver; the zero Limit is none.
+// SetLimit stores the rate limit of a receiver; the zero Limit is no limit.
 func (s *Store) SetLimit(receiver string, l Limit) {
 	if s == nil {
 		return

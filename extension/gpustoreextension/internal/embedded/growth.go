@@ -20,7 +20,8 @@ const (
 )
 
 // growth is the most that the functions in an expression add to the labels of a series: copies
-// of stored labels, and bytes of the query's own text. value is that of the longest label.
+// of stored labels, and bytes of the query's own text. value bounds the longest label, and all
+// bounds the sum of those that were made.
 type growth struct{ value, all size }
 
 type size struct{ copies, letters int }

@@ -189,7 +189,7 @@ func podOfAPI(name, node, gpus, cpu, memory string) *corev1.Pod {
 	}
 }
 
-// A request that nobody could mean changes no figure but the number of pods that wait.
+// An absurd request changes no figure but the number of pods that wait.
 func TestAbsurdRequests(t *testing.T) {
 	keys, need := gpupods.DefaultKeys(), gpupods.Need{MaxPods: 100, Scheduling: true, Others: true}
 	evaluated := func(pods ...*corev1.Pod) *Figures {
